@@ -83,12 +83,15 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 
 // listen has what Events say of pods of these namespaces kept for as long as the manager runs.
 func listen(mgr ctrl.Manager, namespaces []string) (*complaints.Store, error) {
-	reader, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	reader, err := client.NewWithWatch(mgr.GetConfig(),
+		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("building the reader of Events: %w", err)
 	}
 	said := &complaints.Store{}
-	return said, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return said.Watch(ctx, reader, namespaces) }))
+	return said, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return said.Watch(ctx, reader, namespaces)
+	}))
 }
 
 // NewApplier returns the applier of Freehold's contract. live reads from the

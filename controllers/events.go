@@ -55,8 +55,12 @@ func (c cutter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || !watches || !ours {
 		return response, nil //nolint:nilerr // a list, or what the API server refuses
 	}
-	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil && media == runtime.ContentTypeJSON {
-		response.Body = &events{Closer: response.Body, lines: bufio.NewReaderSize(response.Body, bufferOfEvents), kind: reflect.TypeOf(kind).Elem(), labels: c.labels}
+	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil &&
+		media == runtime.ContentTypeJSON {
+		response.Body = &events{
+			Closer: response.Body, lines: bufio.NewReaderSize(response.Body, bufferOfEvents),
+			kind: reflect.TypeOf(kind).Elem(), labels: c.labels,
+		}
 	}
 	return response, nil
 }

@@ -36,15 +36,28 @@ func largest() map[string]client.Object {
 	login := &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "l"}, Scopes: []string{text}}
 	all := map[string]client.Object{
 		"mcpservers": &v1alpha1.MCPServer{
-			Spec: v1alpha1.MCPServerSpec{Args: strings.SplitAfter(strings.Repeat(text+",", 60), ","), ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Suspend: true, OIDCConfigRef: login}},
+			Spec: v1alpha1.MCPServerSpec{
+				Args:              strings.SplitAfter(strings.Repeat(text+",", 60), ","),
+				ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Suspend: true, OIDCConfigRef: login},
+			},
 		},
-		"mcpremoteproxies": &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{AuthzConfig: &v1alpha1.AuthzConfig{Policies: many}, OIDCConfigRef: login}}},
-		"mcpoidcconfigs":   &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: strings.Repeat(text, 60)}}},
-		"mcpauthzconfigs":  &v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: many}},
+		"mcpremoteproxies": &v1alpha1.MCPRemoteProxy{
+			Spec: v1alpha1.MCPRemoteProxySpec{
+				ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+					AuthzConfig:   &v1alpha1.AuthzConfig{Policies: many},
+					OIDCConfigRef: login,
+				},
+			},
+		},
+		"mcpoidcconfigs": &v1alpha1.MCPOIDCConfig{
+			Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: strings.Repeat(text, 60)}},
+		},
+		"mcpauthzconfigs": &v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: many}},
 	}
 	for resource, object := range all {
 		kind := map[string]string{
-			"mcpservers": "MCPServer", "mcpremoteproxies": "MCPRemoteProxy", "mcpoidcconfigs": "MCPOIDCConfig", "mcpauthzconfigs": "MCPAuthzConfig",
+			"mcpservers": "MCPServer", "mcpremoteproxies": "MCPRemoteProxy", "mcpoidcconfigs": "MCPOIDCConfig",
+			"mcpauthzconfigs": "MCPAuthzConfig",
 		}[resource]
 		object.GetObjectKind().SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(kind))
 		object.SetNamespace("tenant")
@@ -74,7 +87,8 @@ func decoder(tb testing.TB, body io.ReadCloser) *restwatch.Decoder {
 	codecs := serializer.NewCodecFactory(scheme)
 	info := codecs.SupportedMediaTypes()[0]
 	stream := streaming.NewDecoder(info.StreamSerializer.Framer.NewFrameReader(body), info.StreamSerializer.Serializer)
-	return restwatch.NewDecoder(stream, codecs.WithoutConversion().DecoderToVersion(info.Serializer, schema.GroupVersion{}))
+	return restwatch.NewDecoder(stream,
+		codecs.WithoutConversion().DecoderToVersion(info.Serializer, schema.GroupVersion{}))
 }
 
 // watched is what the client of the cache reads of a path of an API server that answers this.
@@ -107,7 +121,10 @@ const apis = "/apis/freehold.dev/v1alpha1/"
 // decoded or after it, and client-go has little to decode.
 func TestALargeObjectIsCutBeforeItIsDecoded(t *testing.T) {
 	for resource, object := range largest() {
-		for _, path := range []string{apis + resource + "?watch=true", "/k8s/clusters/c1" + apis + "namespaces/tenant/" + resource + "?a=b&watch=1"} {
+		for _, path := range []string{
+			apis + resource + "?watch=true",
+			"/k8s/clusters/c1" + apis + "namespaces/tenant/" + resource + "?a=b&watch=1",
+		} {
 			got := watched(t, path, "application/json; charset=utf-8", append(event(t, object), event(t, object)...))
 			if len(got) > 4<<10 || bytes.Count(got, []byte("\n")) != 2 {
 				t.Fatalf("%s: of two events %d bytes are decoded: %.300s", path, len(got), got)
@@ -122,7 +139,8 @@ func TestALargeObjectIsCutBeforeItIsDecoded(t *testing.T) {
 			if !equality.Semantic.DeepEqual(kept, want) {
 				t.Errorf("%s: it keeps %+v, want %+v", path, kept, want)
 			}
-			if digest := digestOf(object); !reconcile.IsCut(kept.(client.Object)) || reconcile.CutDigest(kept.(client.Object)) != digest {
+			if digest := digestOf(object); !reconcile.IsCut(kept.(client.Object)) ||
+				reconcile.CutDigest(kept.(client.Object)) != digest {
 				t.Errorf("%s: it is cut with %+v, want %s", path, kept.(client.Object).GetManagedFields(), digest)
 			}
 		}
@@ -132,9 +150,13 @@ func TestALargeObjectIsCutBeforeItIsDecoded(t *testing.T) {
 // What is small, or is no event of ours, is read as it is sent.
 func TestWhatIsSmallIsReadAsItIsSent(t *testing.T) {
 	server := largest()["mcpservers"]
-	large, bookmark := event(t, server), []byte(`{"type": "BOOKMARK",  "object": {"kind": "MCPServer", "metadata": {"resourceVersion": "7"}}}`+"\n")
+	large, bookmark := event(t, server),
+		[]byte(`{"type": "BOOKMARK",  "object": {"kind": "MCPServer", "metadata": {"resourceVersion": "7"}}}`+"\n")
 	other := event(t, &corev1.ConfigMap{Data: map[string]string{"a": megabyte}})
-	failed := event(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: http.StatusGone, Message: megabyte})
+	failed := event(t, &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: http.StatusGone,
+		Message: megabyte,
+	})
 	for name, tc := range map[string]struct {
 		path, media string
 		answer      []byte
@@ -145,9 +167,12 @@ func TestWhatIsSmallIsReadAsItIsSent(t *testing.T) {
 		"a status":             {apis + "namespaces/n/mcpservers/a/status?watch=true", "application/json", large},
 		"another format":       {apis + "mcpservers?watch=true", "application/cbor-seq", large},
 		"what is not finished": {apis + "mcpservers?watch=true", "application/json", large[:len(large)-5]},
-		"what is no object":    {apis + "mcpservers?watch=true", "application/json", append(bytes.Repeat([]byte("x"), 64<<10), '\n')},
-		"an error":             {apis + "mcpservers?watch=true", "application/json", failed},
-		"a ConfigMap":          {"/api/v1/configmaps?watch=true", "application/json", other},
+		"what is no object": {
+			apis + "mcpservers?watch=true", "application/json",
+			append(bytes.Repeat([]byte("x"), 64<<10), '\n'),
+		},
+		"an error":    {apis + "mcpservers?watch=true", "application/json", failed},
+		"a ConfigMap": {"/api/v1/configmaps?watch=true", "application/json", other},
 	} {
 		if got := watched(t, tc.path, tc.media, tc.answer); !bytes.Equal(got, tc.answer) {
 			t.Errorf("%s: %d bytes are read of %d: %.100s", name, len(got), len(tc.answer), got)
@@ -158,8 +183,12 @@ func TestWhatIsSmallIsReadAsItIsSent(t *testing.T) {
 // A reader may take a watch by the byte, and learns how it ends.
 func TestAWatchIsReadInParts(t *testing.T) {
 	bookmark, broken := []byte(`{"type": "BOOKMARK"}`+"\n"), errors.New("reset")
-	from := io.MultiReader(bytes.NewReader(append(event(t, largest()["mcpservers"]), bookmark...)), iotest.ErrReader(broken))
-	body := http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(from)}
+	from := io.MultiReader(bytes.NewReader(append(event(t, largest()["mcpservers"]), bookmark...)),
+		iotest.ErrReader(broken))
+	body := http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(from),
+	}
 	request := httptest.NewRequest(http.MethodGet, apis+"mcpservers?watch=true", nil)
 	response, err := cutter{next: answers{&body}}.RoundTrip(request)
 	if err != nil {
@@ -202,7 +231,10 @@ func BenchmarkEventOfALargeObject(b *testing.B) {
 				var body io.ReadCloser = &again{line: line}
 				if name == "ours" {
 					request := httptest.NewRequest(http.MethodGet, apis+resource+"?watch=true", nil)
-					sent := http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
+					sent := http.Response{
+						StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+						Body: body,
+					}
 					response, err := cutter{next: answers{&sent}}.RoundTrip(request)
 					if err != nil {
 						b.Fatal(err)

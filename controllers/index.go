@@ -26,7 +26,8 @@ func index(ctx context.Context, mgr ctrl.Manager) (indexed, error) {
 	configs := &metav1.PartialObjectMetadata{}
 	configs.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)
 	for _, kind := range []client.Object{&corev1.Pod{}, configs} {
-		err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOwner, func(obj client.Object) []string { return []string{obj.GetLabels()[workload.LabelServer]} })
+		err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOwner,
+			func(obj client.Object) []string { return []string{obj.GetLabels()[workload.LabelServer]} })
 		if err != nil {
 			return indexed{}, err
 		}

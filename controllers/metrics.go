@@ -30,7 +30,9 @@ func counts(reader client.Reader, scheme *runtime.Scheme, counted ...reconcile.K
 	metrics.Of(sources...)
 }
 
-func allConditions(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, kind reconcile.Kind) ([][]metav1.Condition, error) {
+func allConditions(
+	ctx context.Context, reader client.Reader, scheme *runtime.Scheme, kind reconcile.Kind,
+) ([][]metav1.Condition, error) {
 	empty, err := scheme.New(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err != nil {
 		return nil, err

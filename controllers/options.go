@@ -85,7 +85,10 @@ const (
 // which take memory.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	kinds := runtime.SchemeBuilder{corev1.AddToScheme, appsv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme}
+	kinds := runtime.SchemeBuilder{
+		corev1.AddToScheme, appsv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme,
+		v1alpha1.AddToScheme,
+	}
 	return scheme, kinds.AddToScheme(scheme)
 }
 

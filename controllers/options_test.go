@@ -44,7 +44,8 @@ func TestTheCacheHoldsWhatTheContractLetsTheProcessWatch(t *testing.T) {
 		}
 	}
 	if !maps.Equal(cached, watched) {
-		t.Errorf("cached is %v, and the contract lets the process watch %v", slices.Sorted(maps.Keys(cached)), slices.Sorted(maps.Keys(watched)))
+		t.Errorf("cached is %v, and the contract lets the process watch %v", slices.Sorted(maps.Keys(cached)),
+			slices.Sorted(maps.Keys(watched)))
 	}
 }
 

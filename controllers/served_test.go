@@ -23,13 +23,19 @@ func (c cluster) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 }
 
 func TestAnOperatorNamesTheKindsThatTheClusterLacks(t *testing.T) {
-	const others = "the cluster has no CustomResourceDefinition of MCPRemoteProxy, MCPOIDCConfig in freehold.dev/v1alpha1: " +
+	const others = "the cluster has no CustomResourceDefinition of MCPRemoteProxy, MCPOIDCConfig in " +
+		"freehold.dev/v1alpha1: " +
 		"apply the CRDs of this release, which its chart does unless crds.install is false"
 	for name, tc := range map[string]struct {
 		in   cluster
 		want string
 	}{
-		"all are there":      {cluster{kinds: map[string]bool{"MCPServer": true, "MCPRemoteProxy": true, "MCPOIDCConfig": true, "MCPAuthzConfig": true}}, ""},
+		"all are there": {
+			cluster{
+				kinds: map[string]bool{"MCPServer": true, "MCPRemoteProxy": true, "MCPOIDCConfig": true, "MCPAuthzConfig": true},
+			},
+			"",
+		},
 		"two are younger":    {cluster{kinds: map[string]bool{"MCPServer": true, "MCPAuthzConfig": true}}, others},
 		"it does not answer": {cluster{err: errors.New("connection refused")}, ""},
 	} {

@@ -60,7 +60,10 @@ func (s *shared) slim(obj any) (any, error) {
 	case *rbacv1.Role:
 		o.Rules = slices.Clone(o.Rules) // decoding leaves room for more
 		for i := range o.Rules {
-			for _, list := range []*[]string{&o.Rules[i].Verbs, &o.Rules[i].APIGroups, &o.Rules[i].Resources, &o.Rules[i].ResourceNames} {
+			for _, list := range []*[]string{
+				&o.Rules[i].Verbs, &o.Rules[i].APIGroups, &o.Rules[i].Resources,
+				&o.Rules[i].ResourceNames,
+			} {
 				*list = s.list(*list)
 			}
 		}

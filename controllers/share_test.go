@@ -21,20 +21,36 @@ func proxyOf(server, cpu string) *appsv1.Deployment {
 	word := strings.Clone
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: word("team"), Name: word(server + "-proxy"), Labels: map[string]string{word("freehold.dev/server"): word(server), word("app.kubernetes.io/name"): word("proxy")},
-			Annotations:     map[string]string{word("freehold.dev/workload-generation"): word("1")},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: word("freehold.dev/v1alpha1"), Kind: word("MCPServer"), Name: word(server), UID: types.UID(word("uid-" + server)), Controller: new(true)}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: word("mcpserver.freehold.dev/children"), APIVersion: word("apps/v1"), FieldsType: word("FieldsV1")}},
+			Namespace: word("team"), Name: word(server + "-proxy"),
+			Labels: map[string]string{
+				word("freehold.dev/server"):    word(server),
+				word("app.kubernetes.io/name"): word("proxy"),
+			},
+			Annotations: map[string]string{word("freehold.dev/workload-generation"): word("1")},
+			OwnerReferences: []metav1.OwnerReference{
+				{
+					APIVersion: word("freehold.dev/v1alpha1"), Kind: word("MCPServer"), Name: word(server),
+					UID: types.UID(word("uid-" + server)), Controller: new(true),
+				},
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{
+				{Manager: word("mcpserver.freehold.dev/children"), APIVersion: word("apps/v1"), FieldsType: word("FieldsV1")},
+			},
 		},
 		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			ServiceAccountName: word(server + "-runner"),
 			SecurityContext:    &corev1.PodSecurityContext{RunAsNonRoot: new(true)},
 			Containers: []corev1.Container{{
-				Name: "proxy", Image: word("runner:1"), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
+				Name: "proxy", Image: word("runner:1"),
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
 			}},
 			Volumes: []corev1.Volume{
-				{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(420))}}},
-				{Name: "session", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: word(server + "-session")}}},
+				{Name: "token", VolumeSource: corev1.VolumeSource{
+					Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(420))},
+				}},
+				{Name: "session", VolumeSource: corev1.VolumeSource{
+					Secret: &corev1.SecretVolumeSource{SecretName: word(server + "-session")},
+				}},
 			},
 		}}},
 	}
@@ -92,7 +108,12 @@ func TestRolesShareTheirVerbs(t *testing.T) {
 	role := func(server string) *rbacv1.Role {
 		kept, err := s.slim(&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Name: server + "-runner", Labels: map[string]string{"freehold.dev/server": server}},
-			Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{server}}},
+			Rules: []rbacv1.PolicyRule{
+				{
+					Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"services"},
+					ResourceNames: []string{server},
+				},
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +121,10 @@ func TestRolesShareTheirVerbs(t *testing.T) {
 		return kept.(*rbacv1.Role)
 	}
 	a, b := role("a"), role("b")
-	want := []rbacv1.PolicyRule{{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"b"}}}
+	want := []rbacv1.PolicyRule{{
+		Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"services"},
+		ResourceNames: []string{"b"},
+	}}
 	if !reflect.DeepEqual(b.Rules, want) || a.Rules[0].ResourceNames[0] != "a" {
 		t.Errorf("of a it keeps %v, and of b %v", a.Rules, b.Rules)
 	}
@@ -141,7 +165,8 @@ func TestWhatIsSharedIsBounded(t *testing.T) {
 	large.Annotations["note"] = argument
 	s = newShared()
 	kept := s.of(t, large)
-	if !reflect.DeepEqual(kept.Spec.Template.Spec.Containers[0].Args, []string{argument}) || kept.Annotations["note"] != argument {
+	if !reflect.DeepEqual(kept.Spec.Template.Spec.Containers[0].Args, []string{argument}) ||
+		kept.Annotations["note"] != argument {
 		t.Error("a large proxy is kept in part")
 	}
 	for text := range s.texts {

@@ -120,7 +120,8 @@ func cutOwn(from, to client.Object) {
 	switch from := from.(type) {
 	case *v1alpha1.MCPServer:
 		to := to.(*v1alpha1.MCPServer)
-		to.Spec.ProxyWorkloadSpec, to.Spec.Replicas, to.Status = cutSpec(&from.Spec.ProxyWorkloadSpec), from.Spec.Replicas, from.Status
+		to.Spec.ProxyWorkloadSpec, to.Spec.Replicas, to.Status = cutSpec(&from.Spec.ProxyWorkloadSpec), from.Spec.Replicas,
+			from.Status
 	case *v1alpha1.MCPRemoteProxy:
 		to := to.(*v1alpha1.MCPRemoteProxy)
 		to.Spec.ProxyWorkloadSpec, to.Status = cutSpec(&from.Spec.ProxyWorkloadSpec), from.Status
@@ -140,14 +141,19 @@ func cutSpec(from *v1alpha1.ProxyWorkloadSpec) v1alpha1.ProxyWorkloadSpec {
 func slimChild(child client.Object) client.Object {
 	switch o := child.(type) {
 	case *appsv1.Deployment:
-		o.Status.Conditions = only(o.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == appsv1.DeploymentReplicaFailure })
+		o.Status.Conditions = only(o.Status.Conditions,
+			func(c appsv1.DeploymentCondition) bool { return c.Type == appsv1.DeploymentReplicaFailure })
 	case *appsv1.StatefulSet:
 		pod, meta := o.Spec.Template.Spec, o.Spec.Template.Annotations
 		o.Spec = appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas, UpdateStrategy: o.Spec.UpdateStrategy}
 		o.Spec.Template.Annotations = picked(meta, workload.AnnotationBackendHash, podtemplate.AnnotationRestartedAt)
-		o.Spec.Template.Spec = corev1.PodSpec{InitContainers: named(pod.InitContainers), Containers: named(pod.Containers), Volumes: volumes(pod.Volumes)}
+		o.Spec.Template.Spec = corev1.PodSpec{
+			InitContainers: named(pod.InitContainers), Containers: named(pod.Containers),
+			Volumes: volumes(pod.Volumes),
+		}
 	case *corev1.Service:
-		if key := o.Labels[workload.LabelServer]; o.Name == workload.BackendName(key) || o.Name == workload.HeadlessName(key) {
+		if key := o.Labels[workload.LabelServer]; o.Name == workload.BackendName(key) ||
+			o.Name == workload.HeadlessName(key) {
 			o.Spec, o.Status, o.ManagedFields = corev1.ServiceSpec{}, corev1.ServiceStatus{}, nil
 		}
 	}
@@ -176,11 +182,13 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	pod.ObjectMeta = metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-		Labels:      picked(pod.Labels, workload.LabelServer, workload.LabelComponent),
-		Annotations: picked(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash, workload.AnnotationBackendHash, podtemplate.AnnotationGuards),
+		Labels: picked(pod.Labels, workload.LabelServer, workload.LabelComponent),
+		Annotations: picked(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash,
+			workload.AnnotationBackendHash, podtemplate.AnnotationGuards),
 	}
 	pod.Spec = corev1.PodSpec{
-		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds, SchedulingGates: gates(pod.Spec.SchedulingGates), Volumes: images(pod.Spec.Volumes),
+		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+		SchedulingGates:               gates(pod.Spec.SchedulingGates), Volumes: images(pod.Spec.Volumes),
 	}
 	pod.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase,
@@ -204,7 +212,10 @@ func gates(of []corev1.PodSchedulingGate) (small []corev1.PodSchedulingGate) {
 func images(of []corev1.Volume) (small []corev1.Volume) {
 	for i := range of {
 		if of[i].Image != nil && len(small) < mostOfPod {
-			small = append(small, corev1.Volume{Name: cut(of[i].Name), VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: cut(of[i].Image.Reference)}}})
+			small = append(small, corev1.Volume{
+				Name:         cut(of[i].Name),
+				VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: cut(of[i].Image.Reference)}},
+			})
 		}
 	}
 	return small
@@ -219,7 +230,10 @@ func cut(text string) string {
 func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
 	small := make([]corev1.ContainerStatus, len(of))
 	for i, c := range of {
-		small[i] = corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: c.Ready, State: c.State, LastTerminationState: c.LastTerminationState}
+		small[i] = corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, Ready: c.Ready, State: c.State,
+			LastTerminationState: c.LastTerminationState,
+		}
 	}
 	return small
 }

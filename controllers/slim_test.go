@@ -32,7 +32,9 @@ func large(kind client.Object) client.Object {
 	obj.SetAnnotations(map[string]string{"note": megabyte})
 	obj.SetFinalizers([]string{"example.com/" + megabyte})
 	obj.SetOwnerReferences([]metav1.OwnerReference{{Kind: "MCPServer", Name: megabyte, Controller: new(true)}})
-	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:` + megabyte + `":{}}`)}})
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:` + megabyte + `":{}}`)},
+	})
 	switch o := obj.(type) {
 	case *rbacv1.Role:
 		o.Rules = []rbacv1.PolicyRule{{Verbs: []string{megabyte}}}
@@ -40,7 +42,10 @@ func large(kind client.Object) client.Object {
 		o.Spec.Containers = []corev1.Container{{Args: []string{megabyte}}}
 		for range 100 {
 			o.Spec.SchedulingGates = append(o.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: megabyte})
-			o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: megabyte}, corev1.Volume{Name: megabyte, VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: megabyte}}})
+			o.Spec.Volumes = append(o.Spec.Volumes, corev1.Volume{Name: megabyte},
+				corev1.Volume{Name: megabyte, VolumeSource: corev1.VolumeSource{
+					Image: &corev1.ImageVolumeSource{Reference: megabyte},
+				}})
 		}
 	case *appsv1.Deployment:
 		o.Spec.Template.Annotations = map[string]string{"note": megabyte}
@@ -74,7 +79,8 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 			if size := sizeOf(t, kept); size > 4<<10 {
 				t.Errorf("of a %T called %s %d bytes are kept", kind, name, size)
 			}
-			if o := kept.(client.Object); o.GetName() != name || o.GetNamespace() != "ns" || reflect.TypeOf(o) != reflect.TypeOf(kind) {
+			if o := kept.(client.Object); o.GetName() != name || o.GetNamespace() != "ns" ||
+				reflect.TypeOf(o) != reflect.TypeOf(kind) {
 				t.Errorf("a %T called %s became %T %s", kind, name, o, o.GetName())
 			}
 			if again, err := newShared().slim(kept); err != nil || !equality.Semantic.DeepEqual(again, kept) {
@@ -87,13 +93,19 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 // Of an object of ours everything is read but what kubectl apply keeps beside it, which
 // is as large as its spec, and labels that it does not hand down.
 func TestAnObjectOfOursIsKeptOnce(t *testing.T) {
-	for _, kind := range []client.Object{&v1alpha1.MCPServer{}, &v1alpha1.MCPRemoteProxy{}, &v1alpha1.MCPOIDCConfig{}, &v1alpha1.MCPAuthzConfig{}} {
+	for _, kind := range []client.Object{
+		&v1alpha1.MCPServer{}, &v1alpha1.MCPRemoteProxy{}, &v1alpha1.MCPOIDCConfig{},
+		&v1alpha1.MCPAuthzConfig{},
+	} {
 		kind.SetFinalizers([]string{"freehold.dev/x"})
 		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 		want := kind.DeepCopyObject()
 		want.(client.Object).SetAnnotations(map[string]string{"freehold.dev/adopt": "true"})
 		want.(client.Object).SetLabels(map[string]string{"team": "blue"})
-		kind.SetAnnotations(map[string]string{"freehold.dev/adopt": "true", "kubectl.kubernetes.io/last-applied-configuration": megabyte})
+		kind.SetAnnotations(map[string]string{
+			"freehold.dev/adopt": "true",
+			"kubectl.kubernetes.io/last-applied-configuration": megabyte,
+		})
 		kind.SetLabels(map[string]string{"theirs": "1", "team": "blue"})
 		if kept, err := newShared("team", "cost").slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("a %T keeps %+v (%v)", kind, kept, err)
@@ -104,7 +116,8 @@ func TestAnObjectOfOursIsKeptOnce(t *testing.T) {
 // What a pass compares stays whole.
 func TestOurChildrenAreKept(t *testing.T) {
 	for name, kind := range map[string]client.Object{
-		"echo-runner": &rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}, "echo-run-7-abc": &metav1.PartialObjectMetadata{},
+		"echo-runner":    &rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}},
+		"echo-run-7-abc": &metav1.PartialObjectMetadata{},
 		"echo-proxy": &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "proxy", Args: []string{megabyte[:16<<10]}}},
 		}}}},
@@ -112,7 +125,9 @@ func TestOurChildrenAreKept(t *testing.T) {
 		kind.SetName(name)
 		kind.SetLabels(map[string]string{"freehold.dev/server": "echo", "theirs": "1"})
 		kind.SetAnnotations(map[string]string{"freehold.dev/workload-generation": "7", "theirs": strings.Repeat("x", 8<<10)})
-		kind.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)}})
+		kind.SetOwnerReferences([]metav1.OwnerReference{
+			{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)},
+		})
 		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: "mcpserver.freehold.dev/children"}})
 		want := kind.DeepCopyObject()
 		if kept, err := newShared().slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
@@ -130,7 +145,9 @@ func TestALargeChildIsCut(t *testing.T) {
 		for _, name := range names {
 			obj := large(kind)
 			obj.SetName(name)
-			obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)}})
+			obj.SetOwnerReferences([]metav1.OwnerReference{
+				{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)},
+			})
 			kept, err := newShared().slim(obj)
 			if err != nil || sizeOf(t, kept) > 4<<10 || reconcile.IsCut(kept.(client.Object)) != (name != "anything") {
 				t.Errorf("of a %T called %s it keeps %d bytes (%v)", kind, name, sizeOf(t, kept), err)
@@ -145,7 +162,8 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 	status := v1alpha1.ConfigStatus{Workloads: new(int32(3))}
 	workload := &v1alpha1.WorkloadStatus{Generation: 7}
 	many := []v1alpha1.AuthzPolicy{{Name: "a", Policy: megabyte}}
-	login, authz := &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "l"}}, &v1alpha1.LocalReference{Name: "a"}
+	login, authz := &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "l"}},
+		&v1alpha1.LocalReference{Name: "a"}
 	for _, kind := range []client.Object{
 		&v1alpha1.MCPServer{
 			Spec: v1alpha1.MCPServerSpec{
@@ -165,7 +183,10 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 			},
 			Status: v1alpha1.MCPRemoteProxyStatus{ProxyWorkloadStatus: v1alpha1.ProxyWorkloadStatus{Workload: workload}},
 		},
-		&v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: megabyte}}, Status: status},
+		&v1alpha1.MCPOIDCConfig{
+			Spec:   v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: megabyte}},
+			Status: status,
+		},
 		&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: many}, Status: status},
 	} {
 		obj := large(kind)
@@ -177,16 +198,19 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		small := kept.(client.Object)
-		if sizeOf(t, small) > 2<<10 || !reconcile.IsCut(small) || reconcile.CutDigest(small) != digest || small.GetGeneration() != 4 ||
+		if sizeOf(t, small) > 2<<10 || !reconcile.IsCut(small) || reconcile.CutDigest(small) != digest ||
+			small.GetGeneration() != 4 ||
 			!slices.Equal(small.GetFinalizers(), []string{"freehold.dev/mcpserver"}) {
 			t.Errorf("of a %T it keeps %d bytes: %+v", kind, sizeOf(t, small), small)
 		}
 		if server, ok := small.(kinds.Object); ok {
 			spec := server.GetProxySpec()
-			if !reflect.DeepEqual(spec.OIDCConfigRef, login) || !reflect.DeepEqual(spec.AuthzConfigRef, authz) || server.GetProxyStatus().Workload.Generation != 7 {
+			if !reflect.DeepEqual(spec.OIDCConfigRef, login) || !reflect.DeepEqual(spec.AuthzConfigRef, authz) ||
+				server.GetProxyStatus().Workload.Generation != 7 {
 				t.Errorf("of a %T it keeps %+v", kind, server)
 			}
-		} else if digest == "" || small.(interface{ GetConfigStatus() *v1alpha1.ConfigStatus }).GetConfigStatus().Workloads == nil {
+		} else if digest == "" || small.(interface{ GetConfigStatus() *v1alpha1.ConfigStatus }).GetConfigStatus().
+			Workloads == nil {
 			t.Errorf("of a %T it keeps %+v", kind, small)
 		}
 		whole := small.DeepCopyObject()
@@ -198,10 +222,14 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 
 // Of what the runner writes little is read.
 func TestOfABackendLittleIsKept(t *testing.T) {
-	c := corev1.Container{Name: "server", Image: "i", Args: []string{megabyte}, Command: []string{megabyte}, Env: []corev1.EnvVar{{Value: megabyte}}}
+	c := corev1.Container{
+		Name: "server", Image: "i", Args: []string{megabyte}, Command: []string{megabyte},
+		Env: []corev1.EnvVar{{Value: megabyte}},
+	}
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
-			Name: name, UID: "u", Labels: map[string]string{"freehold.dev/server": "echo"}, Annotations: map[string]string{"freehold.dev/workload-generation": "7"},
+			Name: name, UID: "u", Labels: map[string]string{"freehold.dev/server": "echo"},
+			Annotations:     map[string]string{"freehold.dev/workload-generation": "7"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo"}},
 		}
 	}
@@ -212,15 +240,24 @@ func TestOfABackendLittleIsKept(t *testing.T) {
 	want := backend.DeepCopy()
 	backend.Spec.ServiceName = "echo-backend-headless"
 	backend.Spec.Template.Annotations = map[string]string{"freehold.dev/backend-hash": "ab", "note": megabyte}
-	backend.Spec.Template.Spec = corev1.PodSpec{InitContainers: []corev1.Container{c}, Containers: []corev1.Container{c}, Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}}
+	backend.Spec.Template.Spec = corev1.PodSpec{
+		InitContainers: []corev1.Container{c}, Containers: []corev1.Container{c},
+		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
 	want.Spec.Template.Annotations = map[string]string{"freehold.dev/backend-hash": "ab"}
-	want.Spec.Template.Spec = corev1.PodSpec{InitContainers: []corev1.Container{{Name: "server"}}, Containers: []corev1.Container{{Name: "server"}}, Volumes: []corev1.Volume{{Name: "v"}}}
+	want.Spec.Template.Spec = corev1.PodSpec{
+		InitContainers: []corev1.Container{{Name: "server"}},
+		Containers:     []corev1.Container{{Name: "server"}}, Volumes: []corev1.Volume{{Name: "v"}},
+	}
 	service := &corev1.Service{ObjectMeta: meta("echo-backend-headless"), Spec: corev1.ServiceSpec{ClusterIP: "None"}}
 	service.ManagedFields = backend.ManagedFields
 	for kept, want := range map[client.Object]client.Object{
 		backend: want,
 		service: &corev1.Service{ObjectMeta: meta("echo-backend-headless")},
-		&corev1.Service{ObjectMeta: meta("echo-proxy"), Spec: service.Spec}: &corev1.Service{ObjectMeta: meta("echo-proxy"), Spec: service.Spec},
+		&corev1.Service{ObjectMeta: meta("echo-proxy"), Spec: service.Spec}: &corev1.Service{
+			ObjectMeta: meta("echo-proxy"),
+			Spec:       service.Spec,
+		},
 	} {
 		if kept, err := newShared().slim(kept); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("it keeps %+v (%v), want %+v", kept, err, want)
@@ -230,11 +267,21 @@ func TestOfABackendLittleIsKept(t *testing.T) {
 
 // Of the status of a proxy one condition is read.
 func TestOfAProxyTheFailureIsKept(t *testing.T) {
-	proxy := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy", Labels: map[string]string{"freehold.dev/server": "echo"}}}
-	failure := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "no"}
+	proxy := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Name:   "echo-proxy",
+		Labels: map[string]string{"freehold.dev/server": "echo"},
+	}}
+	failure := appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+		Message: "no",
+	}
 	proxy.Status.Replicas, proxy.Status.Conditions = 1, []appsv1.DeploymentCondition{failure}
 	want := proxy.DeepCopy()
-	proxy.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable}, failure, {Type: appsv1.DeploymentProgressing}}
+	proxy.Status.Conditions = []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentAvailable},
+		failure,
+		{Type: appsv1.DeploymentProgressing},
+	}
 	if kept, err := newShared().slim(proxy); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 		t.Errorf("it keeps %+v (%v)", kept, err)
 	}
@@ -243,16 +290,26 @@ func TestOfAProxyTheFailureIsKept(t *testing.T) {
 // Two pods and more of every server are cached, and a pass reads little of them.
 func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	ours := map[string]string{"freehold.dev/server": "echo", "app.kubernetes.io/component": "proxy"}
-	annotations := map[string]string{"freehold.dev/workload-generation": "3", "freehold.dev/workload-hash": "ab", "freehold.dev/backend-hash": "cd"}
+	annotations := map[string]string{
+		"freehold.dev/workload-generation": "3", "freehold.dev/workload-hash": "ab",
+		"freehold.dev/backend-hash": "cd",
+	}
 	gone := metav1.Now()
 	read := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours, Annotations: annotations, DeletionTimestamp: &gone},
-		Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(300))},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours,
+			Annotations: annotations, DeletionTimestamp: &gone,
+		},
+		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(300))},
 		Status: corev1.PodStatus{
-			Phase:                 corev1.PodRunning,
-			Conditions:            []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}, {Type: corev1.PodReady}},
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}, {Type: corev1.PodReady},
+			},
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: "first"}},
-			ContainerStatuses:     []corev1.ContainerStatus{{Name: "proxy", Image: "i", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "proxy", Image: "i", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			},
 		},
 	}
 	whole := read.DeepCopy()

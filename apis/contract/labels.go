@@ -23,16 +23,21 @@ const (
 
 	// actsAsOurs says that the user may act as a controller of ours, and could write the
 	// labels so: an administrator, or a tool that restores for one.
-	actsAsOurs = "['system:serviceaccount:freehold-system:freehold-mcpserver'].exists(u, authorizer.group('').resource('serviceaccounts')\n" +
+	actsAsOurs = "['system:serviceaccount:freehold-system:freehold-mcpserver'].exists(u, " +
+		"authorizer.group('').resource('serviceaccounts')\n" +
 		".namespace(u.split(':')[2]).name(u.split(':')[3]).check('impersonate').allowed())"
 
 	// Kubernetes' controllers have an account each, or all of them one name.
-	byDeployments = asks + " in ['system:serviceaccount:kube-system:deployment-controller', 'system:kube-controller-manager']"
-	byController  = asks + " in ['system:serviceaccount:kube-system:replicaset-controller', 'system:serviceaccount:kube-system:statefulset-controller',\n" +
+	byDeployments = asks + " in ['system:serviceaccount:kube-system:deployment-controller', " +
+		"'system:kube-controller-manager']"
+	byController = asks + " in ['system:serviceaccount:kube-system:replicaset-controller', " +
+		"'system:serviceaccount:kube-system:statefulset-controller',\n" +
 		"'system:kube-controller-manager'] &&\n" +
-		"object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.apiVersion == 'apps/v1' && o.kind in ['ReplicaSet', 'StatefulSet'])"
+		"object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.apiVersion == 'apps/v1' " +
+		"&& o.kind in ['ReplicaSet', 'StatefulSet'])"
 	byRunner = asks + " == 'system:serviceaccount:' + request.?namespace.orValue('') + ':' + server + '-runner' &&\n" +
-		"object.metadata.name == server + '-backend' && dyn(object)" + inTemplate + "[?'app.kubernetes.io/component'].orValue('') == 'backend'"
+		"object.metadata.name == server + '-backend' && dyn(object)" + inTemplate +
+		"[?'app.kubernetes.io/component'].orValue('') == 'backend'"
 )
 
 // byOperator says that a controller of a kind with a proxy asks.
@@ -67,11 +72,15 @@ func moves(in string) string {
 // that of a Deployment: of a pod the images and what its runner reads, of a ReplicaSet the
 // template, and by what its Deployment finds it again.
 const (
-	ofPod = "['containers', 'initContainers'].exists(l, dyn(object).?spec[?l].orValue([]).map(c, c.?image) != dyn(oldObject).?spec[?l].orValue([]).map(c, c.?image)) ||\n" +
-		"[[dyn(object), dyn(oldObject)].map(o, o.metadata.?annotations.orValue({}))].exists(a, a.exists(m, m.exists(k, k.startsWith('freehold.dev/') && a[0][?k] != a[1][?k])))"
+	ofPod = "['containers', 'initContainers'].exists(l, dyn(object).?spec[?l].orValue([]).map(c, c.?image) != " +
+		"dyn(oldObject).?spec[?l].orValue([]).map(c, c.?image)) ||\n" +
+		"[[dyn(object), dyn(oldObject)].map(o, o.metadata.?annotations.orValue({}))].exists(a, a.exists(m, m.exists(k, " +
+		"k.startsWith('freehold.dev/') && a[0][?k] != a[1][?k])))"
 	ofReplicaSet = "dyn(object).spec.template != dyn(oldObject).spec.template ||\n" +
-		"['freehold.dev/server', 'app.kubernetes.io/component'].exists(k, dyn(object).metadata.?labels[?k] != dyn(oldObject).metadata.?labels[?k]) ||\n" +
-		"dyn(object).metadata.?ownerReferences.orValue([]).exists(o, !dyn(oldObject).metadata.?ownerReferences.orValue([]).exists(b, b.uid == o.uid))"
+		"['freehold.dev/server', 'app.kubernetes.io/component'].exists(k, dyn(object).metadata.?labels[?k] != " +
+		"dyn(oldObject).metadata.?labels[?k]) ||\n" +
+		"dyn(object).metadata.?ownerReferences.orValue([]).exists(o, " +
+		"!dyn(oldObject).metadata.?ownerReferences.orValue([]).exists(b, b.uid == o.uid))"
 )
 
 // labels holds that only those give pods our labels of whom by is true, where server is
@@ -82,7 +91,8 @@ func labels(in, by, changes string) admission.Rule {
 		moved = "(" + moved + " ||\n" + changes + ")"
 		kept = "!" + moves(in) + " ?\n'this ' + request.kind.kind + ' gets the calls of ' + dyn(object)" + in +
 			"['freehold.dev/server'].orValue('') + " +
-			"', and only Freehold changes what it runs: change the MCPServer or MCPRemoteProxy, and leave images, template, owners and what is labelled or annotated with freehold.dev/ here' :\n"
+			"', and only Freehold changes what it runs: change the MCPServer or MCPRemoteProxy, and leave images, template, " +
+			"owners and what is labelled or annotated with freehold.dev/ here' :\n"
 	}
 	broken := "[dyn(object)" + in + "[?'freehold.dev/server'].orValue('')].exists(server, server != '' && " + named() +
 		" &&\n" + moved + " &&\n!(" + by + "))"
@@ -96,7 +106,8 @@ func labels(in, by, changes string) admission.Rule {
 			Expression: "!(" + broken + ") || " + actsAsOurs,
 			MessageExpression: kept + whose + " is given by Freehold, and ' + " + asks +
 				" + ' is not that: with it this ' + request.kind.kind + ' would get the calls of ' +\n" +
-				"dyn(object)" + in + "['freehold.dev/server'].orValue('') + '. Leave freehold.dev/server and app.kubernetes.io/component as they are, or choose labels of your own'",
+				"dyn(object)" + in + "['freehold.dev/server'].orValue('') + '. Leave freehold.dev/server and " +
+				"app.kubernetes.io/component as they are, or choose labels of your own'",
 		}},
 	}
 }
@@ -145,7 +156,8 @@ func backendSet() admission.Rule {
 	return ofItsServer(StatefulSet, []string{inTemplate, ".?spec.?template.?spec.?serviceAccountName"},
 		moves(inTemplate)+" && ["+own+"].exists(own, own.exists(k, dyn(object)"+inTemplate+
 			"[?k].orValue('') != own[k])) ? 'pods without the labels of this backend' : ''",
-		"oldObject == null && dyn(object).?spec.?selector.orValue({}) != {'matchLabels': "+own+"} ? 'the selector of another backend' : ''",
+		"oldObject == null && dyn(object).?spec.?selector.orValue({}) != {'matchLabels': "+own+
+			"} ? 'the selector of another backend' : ''",
 		"[dyn(object).?spec.?template.?spec.?serviceAccountName.orValue('')].exists(a, a.endsWith('-runner') &&\n"+
 			"(oldObject == null || dyn(oldObject).?spec.?template.?spec.?serviceAccountName.orValue('') != a)) ?\n"+
 			"'an account of a runner, ' + dyn(object).spec.template.spec.serviceAccountName : ''",
@@ -154,8 +166,10 @@ func backendSet() admission.Rule {
 
 func backendService() admission.Rule {
 	return ofItsServer(Service, []string{".?spec.?selector", ".?spec.?type"},
-		"!(dyn(object).?spec.?selector.orValue({}) in [{}, {'freehold.dev/server': server, 'app.kubernetes.io/component': 'backend'}]) ? 'the selector of another Service' : ''",
-		"dyn(object).?spec.?type.orValue('ClusterIP') != 'ClusterIP' ? 'the type ' + dyn(object).?spec.?type.orValue('') : ''",
+		"!(dyn(object).?spec.?selector.orValue({}) in [{}, {'freehold.dev/server': server, 'app.kubernetes.io/component': "+
+			"'backend'}]) ? 'the selector of another Service' : ''",
+		"dyn(object).?spec.?type.orValue('ClusterIP') != 'ClusterIP' ? 'the type ' + dyn(object).?spec.?type.orValue('') : "+
+			"''",
 	)
 }
 
@@ -170,13 +184,18 @@ func labelPolicies() []admission.Other {
 	) admissionregistrationv1.MatchResources {
 		return admissionregistrationv1.MatchResources{
 			MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: all, ObjectSelector: objects,
-			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{group}, APIVersions: []string{"v1"},
-					Resources: resources, Scope: new(admissionregistrationv1.AllScopes),
-				},
-			}}},
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+				{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{
+						admissionregistrationv1.Create,
+						admissionregistrationv1.Update,
+					},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{group}, APIVersions: []string{"v1"},
+						Resources: resources, Scope: new(admissionregistrationv1.AllScopes),
+					},
+				}},
+			},
 		}
 	}
 	selects := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
@@ -188,8 +207,14 @@ func labelPolicies() []admission.Other {
 	// The API server takes labels of a pod from its status, too, and from what binds it to a node.
 	pods := []string{"pods", "pods/status", "pods/binding", "bindings"}
 	return []admission.Other{
-		{Name: "pods", Rule: labels(inPod, byController, ofPod), Match: match("", selects("freehold.dev/server", metav1.LabelSelectorOpExists), pods...)},
-		{Name: "replicasets", Rule: labels(inTemplate, byDeployments, ofReplicaSet), Match: match("apps", all, "replicasets")},
+		{
+			Name: "pods", Rule: labels(inPod, byController, ofPod),
+			Match: match("", selects("freehold.dev/server", metav1.LabelSelectorOpExists), pods...),
+		},
+		{
+			Name: "replicasets", Rule: labels(inTemplate, byDeployments, ofReplicaSet),
+			Match: match("apps", all, "replicasets"),
+		},
 		{
 			Name: "templates", Rule: labels(inTemplate, byOperator(), ""),
 			Match: match("apps", selects("app.kubernetes.io/managed-by", metav1.LabelSelectorOpNotIn, "freehold"),

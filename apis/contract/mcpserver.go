@@ -61,7 +61,10 @@ func backendGrants(w Workload) (policy, scale ownership.Grant) {
 func mcpServerRemovals() []ownership.Removal {
 	return []ownership.Removal{
 		{Identity: IdentityMCPServer, Object: ConfigMap, Why: "a run config that no pod can mount any more"},
-		{Identity: IdentityMCPServer, Object: NetworkPolicy, Why: "that of a server whose backend anyone may reach again, or that is being deleted"},
+		{
+			Identity: IdentityMCPServer, Object: NetworkPolicy,
+			Why: "that of a server whose backend anyone may reach again, or that is being deleted",
+		},
 		{Identity: IdentityMCPServer, Object: StatefulSet, Why: "the backend of a server that is being deleted"},
 	}
 }

@@ -75,7 +75,10 @@ func generation() admission.Rule {
 			{Name: "numberBefore", Expression: "oldObject == null ? '' : " + before},
 			{Name: "number", Expression: now},
 			{Name: "isNumber", Expression: "variables.number" + number},
-			{Name: "brokenGlass", Expression: "object.metadata.?annotations[?'freehold.dev/break-glass-generation'].orValue('')"},
+			{
+				Name:       "brokenGlass",
+				Expression: "object.metadata.?annotations[?'freehold.dev/break-glass-generation'].orValue('')",
+			},
 		},
 		Validations: []admissionregistrationv1.Validation{
 			{
@@ -85,7 +88,8 @@ func generation() admission.Rule {
 ': leave it as it is. To start over, delete the object; Freehold makes it again.'`,
 			},
 			{
-				Expression: "!variables.numbered || !variables.isNumber || int(variables.number) >= int(variables.numberBefore) || variables.brokenGlass == variables.number",
+				Expression: "!variables.numbered || !variables.isNumber || int(variables.number) >= int(variables.numberBefore) " +
+					"|| variables.brokenGlass == variables.number",
 				MessageExpression: `'annotation freehold.dev/workload-generation is ' + variables.numberBefore + ' and may not go back to ' +
 variables.number + ': leave it as it is. To run earlier content, write that content into the MCPServer, ' +
 'which raises the number. To start over, delete the object; Freehold makes it again. In an emergency, annotate it with ' +
@@ -106,7 +110,8 @@ variables.number + ': leave it as it is. To run earlier content, write that cont
 // What stands there already is left alone.
 func runtimeServer() admission.Rule {
 	const broken = "oldObject != null && object.?status.?runtime.?serverUID.orValue('') != '' &&\n" +
-		"object.?status.?runtime.?serverUID != oldObject.?status.?runtime.?serverUID && object.status.runtime.serverUID != object.metadata.uid"
+		"object.?status.?runtime.?serverUID != oldObject.?status.?runtime.?serverUID && object.status.runtime.serverUID != " +
+		"object.metadata.uid"
 	return admission.Rule{
 		Broken: broken,
 		Validations: []admissionregistrationv1.Validation{{

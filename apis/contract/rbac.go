@@ -15,6 +15,9 @@ const IdentityRBAC = "freehold-rbac"
 
 func rbacRemovals() []ownership.Removal {
 	return []ownership.Removal{
-		{Identity: IdentityRBAC, Object: RoleBinding, Why: "what binds an account, or to a role, that is not the runner's any more"},
+		{
+			Identity: IdentityRBAC, Object: RoleBinding,
+			Why: "what binds an account, or to a role, that is not the runner's any more",
+		},
 	}
 }

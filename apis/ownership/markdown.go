@@ -27,7 +27,8 @@ func (c Contract) Markdown() string {
 - *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read, and the resourceVersion too where the object has the owner that the write states.
 - *baseline* has a pod template that stays within the [baseline Pod Security Standard](https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline); a policy holds it.
 - *owned by* states the owner of the object. For clusters with OwnerReferencesPermissionEnforcement roles have ` +
-		"`update`" + ` of the owner's finalizers and, where the contract takes objects over, ` + "`delete`" + ` of the object, which nothing else needs.
+		"`update`" + ` of the owner's finalizers and, where the contract takes objects over, ` + "`delete`" +
+		` of the object, which nothing else needs.
 `)
 	b.WriteString(c.removals() + c.Takeover.markdown() + c.rights())
 	return b.String()

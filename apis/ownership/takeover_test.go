@@ -30,7 +30,8 @@ var takeovers = map[string]struct {
 	"of another hand": {before: []metav1.ManagedFieldsEntry{entry("kubectl Update", image)}, stated: image},
 	"handed over": {
 		before: []metav1.ManagedFieldsEntry{
-			entry("kubectl Update", `{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:team":{}}},"f:spec":{"f:color":{},"f:image":{},"f:size":{}}}`),
+			entry("kubectl Update",
+				`{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:team":{}}},"f:spec":{"f:color":{},"f:image":{},"f:size":{}}}`),
 		},
 		handed: true, stated: image,
 		after: []string{
@@ -82,7 +83,8 @@ var takeovers = map[string]struct {
 	"an item in a list of an item that is stated": {
 		before: []metav1.ManagedFieldsEntry{
 			entry("a.b/build Apply", container),
-			entry("kubectl Update", `{"f:spec":{"f:template":{"f:containers":{"k:{\"name\":\"ours\"}":{"f:env":{".":{},"k:{\"name\":\"LD_PRELOAD\"}":{".":{},"f:value":{}}}}}}}}`),
+			entry("kubectl Update",
+				`{"f:spec":{"f:template":{"f:containers":{"k:{\"name\":\"ours\"}":{"f:env":{".":{},"k:{\"name\":\"LD_PRELOAD\"}":{".":{},"f:value":{}}}}}}}}`),
 		},
 		stated: container,
 		after: []string{
@@ -113,7 +115,10 @@ var takeovers = map[string]struct {
 		from: []string{"before-first-apply"},
 	},
 	"a finalizer of others after a reset": {
-		before: []metav1.ManagedFieldsEntry{entry("before-first-apply Update", `{"f:metadata":{"f:finalizers":{".":{},"v:\"theirs\"":{}}},"f:spec":{"f:color":{},"f:image":{}}}`)},
+		before: []metav1.ManagedFieldsEntry{
+			entry("before-first-apply Update",
+				`{"f:metadata":{"f:finalizers":{".":{},"v:\"theirs\"":{}}},"f:spec":{"f:color":{},"f:image":{}}}`),
+		},
 		stated: image,
 		after: []string{
 			`before-first-apply Update {"f:metadata":{"f:finalizers":{"v:\"theirs\"":{}}}}`,

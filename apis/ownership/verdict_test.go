@@ -47,8 +47,12 @@ func things() Contract {
 	}
 	return Contract{Grants: []Grant{
 		{Manager: "a.b/build", Object: thing, Mode: Exclusive, Fields: Paths(
-			"spec.image", "spec.template", `metadata.labels["app"]`, "metadata.annotations[*]", `metadata.finalizers[="a.b/x"]`)},
-		{Manager: "a.b/report", Object: status, Mode: Exclusive, Fields: Paths("status.conditions[type=Ready]", "status.seen")},
+			"spec.image", "spec.template", `metadata.labels["app"]`, "metadata.annotations[*]",
+			`metadata.finalizers[="a.b/x"]`)},
+		{
+			Manager: "a.b/report", Object: status, Mode: Exclusive,
+			Fields: Paths("status.conditions[type=Ready]", "status.seen"),
+		},
 		{Manager: "a.b/size", Object: thing, Mode: Shared, Fields: Paths("spec.size")},
 		other,
 	}}
@@ -135,7 +139,8 @@ var verdicts = map[string]struct {
 	},
 	"what a grant names is taken though its manager lost it": {
 		[]metav1.ManagedFieldsEntry{
-			entry("git Apply", `{"f:metadata":{"f:labels":{"f:app":{},"f:team":{}},"f:finalizers":{"v:\"a.b/x\"":{},"v:\"c.d/y\"":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}},"k:{\"type\":\"Paid\"}":{".":{},"f:status":{}}}}}`),
+			entry("git Apply",
+				`{"f:metadata":{"f:labels":{"f:app":{},"f:team":{}},"f:finalizers":{"v:\"a.b/x\"":{},"v:\"c.d/y\"":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}},"k:{\"type\":\"Paid\"}":{".":{},"f:status":{}}}}}`),
 		},
 		[]string{
 			`metadata.finalizers[="a.b/x"] git taken a.b/build`,

@@ -46,7 +46,8 @@ func FuzzDecode(f *testing.F) {
 
 // FuzzEncode holds Encode to the same for configs as a spec makes them.
 func FuzzEncode(f *testing.F) {
-	f.Add("registry.example.com/echo:1", "--level=debug", "/mcp", "https://a.example.com", []byte(`{"spec":{"priority":12345678901234567890}}`), int32(8080), int64(7))
+	f.Add("registry.example.com/echo:1", "--level=debug", "/mcp", "https://a.example.com",
+		[]byte(`{"spec":{"priority":12345678901234567890}}`), int32(8080), int64(7))
 	f.Add("{{ .Values.image }}", "", "/", "\x00", []byte(`{"b":1,"a":[null,{},1e400,-0]}`), int32(65535), int64(1))
 	f.Fuzz(func(t *testing.T, image, arg, path, origin string, template []byte, port int32, generation int64) {
 		for _, text := range []string{image, arg, path, origin} {
@@ -81,7 +82,8 @@ func FuzzEncode(f *testing.F) {
 			t.Errorf("read back (-written +read):\n%s", diff)
 		}
 		canonicalForm(t, read)
-		if read.Backend.Image != image || read.Backend.Args[0] != arg || read.Backend.Path != path || read.Proxy.AllowedOrigins[0] != origin {
+		if read.Backend.Image != image || read.Backend.Args[0] != arg || read.Backend.Path != path ||
+			read.Proxy.AllowedOrigins[0] != origin {
 			t.Errorf("a text changed on the way:\n%s", data)
 		}
 	})

@@ -114,17 +114,46 @@ func TestDecodeIsStrict(t *testing.T) {
 		"more than one value": {good + "{}", "run config: invalid character '{' after top-level value"},
 		"no version":          {strings.Replace(good, `"version": "v1",`, "", 1), "run config: version: missing"},
 		"another version":     {`{"version":"v2","new":1}`, `run config: version: is "v2", this runner reads "v1"`},
-		"unknown field":       {strings.Replace(good, `"server": {`, `"server": {"x": 1,`, 1), `run config: unknown field "server.x"`},
-		"another case":        {strings.Replace(good, `"rendering"`, `"Rendering"`, 1), `run config: unknown field "Rendering"`},
-		"given twice":         {strings.Replace(good, `"port": 8080`, `"port": 8080, "port": 1`, 1), `run config: duplicate field "backend.port"`},
-		"wrong type":          {strings.Replace(good, `"port": 8080`, `"port": "8080"`, 1), "run config: backend.port: string where int32 belongs"},
-		"no such port":        {strings.Replace(good, `"port": 8080`, `"port": 65536`, 1), "run config: backend.port: 65536 is not a port"},
-		"no such time":        {strings.Replace(good, "2026-05-06T", "yesterday", 1), `run config: backend.restartedAt: "yesterday07:08:09Z" is not a time of RFC 3339`},
-		"zero generation":     {strings.Replace(good, `"generation": 7`, `"generation": 0`, 1), "run config: workload.generation: 0 is not 1 or more"},
-		"negative generation": {strings.Replace(good, `"generation": 7`, `"generation": -7`, 1), "run config: workload.generation: -7 is not 1 or more"},
-		"nothing in it": {`{"version":"v1"}`, "run config: server.namespace: missing; server.name: missing; server.uid: missing; " +
-			"workload.generation: 0 is not 1 or more; workload.hash: missing; backend.image: missing; backend.port: 0 is not a port; " +
-			"backend.path: missing; backend.transport: missing; proxy.port: 0 is not a port; proxy.path: missing; rendering.proxy: missing; rendering.backend: missing"},
+		"unknown field": {
+			strings.Replace(good, `"server": {`, `"server": {"x": 1,`, 1),
+			`run config: unknown field "server.x"`,
+		},
+		"another case": {
+			strings.Replace(good, `"rendering"`, `"Rendering"`, 1),
+			`run config: unknown field "Rendering"`,
+		},
+		"given twice": {
+			strings.Replace(good, `"port": 8080`, `"port": 8080, "port": 1`, 1),
+			`run config: duplicate field "backend.port"`,
+		},
+		"wrong type": {
+			strings.Replace(good, `"port": 8080`, `"port": "8080"`, 1),
+			"run config: backend.port: string where int32 belongs",
+		},
+		"no such port": {
+			strings.Replace(good, `"port": 8080`, `"port": 65536`, 1),
+			"run config: backend.port: 65536 is not a port",
+		},
+		"no such time": {
+			strings.Replace(good, "2026-05-06T", "yesterday", 1),
+			`run config: backend.restartedAt: "yesterday07:08:09Z" is not a time of RFC 3339`,
+		},
+		"zero generation": {
+			strings.Replace(good, `"generation": 7`, `"generation": 0`, 1),
+			"run config: workload.generation: 0 is not 1 or more",
+		},
+		"negative generation": {
+			strings.Replace(good, `"generation": 7`, `"generation": -7`, 1),
+			"run config: workload.generation: -7 is not 1 or more",
+		},
+		"nothing in it": {
+			`{"version":"v1"}`,
+			"run config: server.namespace: missing; server.name: missing; server.uid: missing; " +
+				"workload.generation: 0 is not 1 or more; workload.hash: missing; backend.image: missing; backend.port: 0 is not " +
+				"a port; " +
+				"backend.path: missing; backend.transport: missing; proxy.port: 0 is not a port; proxy.path: missing; " +
+				"rendering.proxy: missing; rendering.backend: missing",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Decode([]byte(tc.data))

@@ -127,7 +127,8 @@ func TestWhatIsInABundle(t *testing.T) {
 func TestABundleReadsNoSecret(t *testing.T) {
 	d := sit("")
 	d.contract = ownership.Contract{Grants: []ownership.Grant{
-		{Object: contract.Secret, Names: []string{"SERVER-session"}}, {Object: contract.Deployment, Names: []string{"SERVER-proxy"}},
+		{Object: contract.Secret, Names: []string{"SERVER-session"}},
+		{Object: contract.Deployment, Names: []string{"SERVER-proxy"}},
 	}}
 	if kinds := d.bundledKinds(); !slices.Equal(kinds, []string{"Deployment.v1.apps", "pods.v1."}) {
 		t.Errorf("it reads %v", kinds)
@@ -153,7 +154,8 @@ func TestABundleRepeatsNoSecret(t *testing.T) {
 	b.said("logs/o.log", "the runner is freehold.dev/runner:v1\n")
 	b.said("logs/a.log", "info: no access with hostile-value-1-and-more, hostile-value-1, or hostile-flag\n")
 	b.said("events.txt", "GET https://me:hostile-password@db/x with Authorization: Bearer hostile.token-of_someone\n")
-	b.said("status.txt", "a token eyJhbGciOiJub25lIn0.eyJzdWIiOiJob3N0aWxlIn0.c2lnbmF0dXJl and mail to me@example.com at https://example.com/a@b\n")
+	b.said("status.txt", "a token eyJhbGciOiJub25lIn0.eyJzdWIiOiJob3N0aWxlIn0.c2lnbmF0dXJl and mail to me@example.com "+
+		"at https://example.com/a@b\n")
 	want := map[string]string{
 		"logs/o.log": "the runner is freehold.dev/runner:v1\n",
 		"logs/a.log": "info: no access with REDACTED, REDACTED, or REDACTED\n",
@@ -199,14 +201,15 @@ func TestABundleHasNoSecretInAnotherForm(t *testing.T) {
 		t.Errorf("the object is\n%s", object)
 	}
 	for said, want := range map[string]string{
-		`bad value="hostile-1 \"a\" <\nhostile-2" in LINES`:          `bad value="REDACTED" in LINES`,
-		`{"value":"hostile-1 \"a\" \u003c\nhostile-2"}`:              `{"value":"REDACTED"}`,
-		"hostile-1 \"a\" <\n\thostile-2\n":                           "REDACTED\n\tREDACTED\n",
-		"Authorization: Basic aG9zdGlsZTp4":                          "Authorization: Basic REDACTED",
-		"map[Authorization:[Negotiate hostile-1234] Host:[h]]":       "map[Authorization:[Negotiate REDACTED] Host:[h]]",
-		`{"X-Api-Key":["hostile-1234"],"a":"b"}`:                     `{"X-Api-Key":["REDACTED"],"a":"b"}`,
-		"x-api-key: hostile-1234, and basic aG9zdGlsZTp4":            "x-api-key: REDACTED, and basic REDACTED",
-		"GET https://h/mcp?session=hostile&n=hostile#top is refused": "GET https://h/mcp?session=REDACTED&n=REDACTED#top is refused",
+		`bad value="hostile-1 \"a\" <\nhostile-2" in LINES`:    `bad value="REDACTED" in LINES`,
+		`{"value":"hostile-1 \"a\" \u003c\nhostile-2"}`:        `{"value":"REDACTED"}`,
+		"hostile-1 \"a\" <\n\thostile-2\n":                     "REDACTED\n\tREDACTED\n",
+		"Authorization: Basic aG9zdGlsZTp4":                    "Authorization: Basic REDACTED",
+		"map[Authorization:[Negotiate hostile-1234] Host:[h]]": "map[Authorization:[Negotiate REDACTED] Host:[h]]",
+		`{"X-Api-Key":["hostile-1234"],"a":"b"}`:               `{"X-Api-Key":["REDACTED"],"a":"b"}`,
+		"x-api-key: hostile-1234, and basic aG9zdGlsZTp4":      "x-api-key: REDACTED, and basic REDACTED",
+		"GET https://h/mcp?session=hostile&n=hostile#top is refused": "GET https://h/mcp?session=REDACTED&n=REDACTED#top " +
+			"is refused",
 	} {
 		if got := b.scrub(said); got != want {
 			t.Errorf("%s became\n%s, want\n%s", said, got, want)

@@ -95,12 +95,16 @@ func TestWhatAuditFinds(t *testing.T) {
 		unread            error
 		format            string
 	}{
-		"audit-fine":         {[]string{"server"}, []string{"backend"}, nil, ""},
-		"audit-wrong":        {[]string{"server-wrong"}, []string{"proxy", "backend-scaled"}, nil, ""},
-		"audit-wrong-json":   {[]string{"server-wrong"}, []string{"backend-scaled"}, nil, "json"},
-		"audit-empty":        {nil, nil, nil, ""},
-		"audit-unread":       {nil, nil, io.ErrUnexpectedEOF, ""},
-		"audit-forbidden":    {[]string{"server"}, []string{"backend"}, fmt.Errorf("listing: %w", errors.Join(refused("rbac.authorization.k8s.io", "roles"), refused("", "services"))), ""},
+		"audit-fine":       {[]string{"server"}, []string{"backend"}, nil, ""},
+		"audit-wrong":      {[]string{"server-wrong"}, []string{"proxy", "backend-scaled"}, nil, ""},
+		"audit-wrong-json": {[]string{"server-wrong"}, []string{"backend-scaled"}, nil, "json"},
+		"audit-empty":      {nil, nil, nil, ""},
+		"audit-unread":     {nil, nil, io.ErrUnexpectedEOF, ""},
+		"audit-forbidden": {
+			[]string{"server"},
+			[]string{"backend"},
+			fmt.Errorf("listing: %w", errors.Join(refused("rbac.authorization.k8s.io", "roles"), refused("", "services"))), "",
+		},
 		"audit-wrong-unread": {nil, []string{"backend-scaled"}, io.ErrUnexpectedEOF, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -191,5 +191,6 @@ func (c *cli) schema(kind schema.GroupVersionKind) (*typed.ParseableType, error)
 	if known := parser.Type(kind); known != nil {
 		return known, nil
 	}
-	return nil, fmt.Errorf("the server publishes no schema of %s, without which items of lists cannot be told apart: leave --to out, and let the other manager apply its own manifest", kind)
+	return nil, fmt.Errorf("the server publishes no schema of %s, without which items of lists cannot be told apart: "+
+		"leave --to out, and let the other manager apply its own manifest", kind)
 }

@@ -41,8 +41,11 @@ func TestWhatWasNotGivenIsNamed(t *testing.T) {
 	}
 	r := releasing{manager: "git", to: "helm"}
 	for name, tc := range map[string]struct{ theirs, says string }{
-		"all":  {`{"f:spec":{"f:replicas":{},"f:paused":{}}}`, ""},
-		"some": {`{"f:spec":{"f:replicas":{}}}`, `"helm" could not be given spec.paused of Deployment/shop: "git" has given up nothing`},
+		"all": {`{"f:spec":{"f:replicas":{},"f:paused":{}}}`, ""},
+		"some": {
+			`{"f:spec":{"f:replicas":{}}}`,
+			`"helm" could not be given spec.paused of Deployment/shop: "git" has given up nothing`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u.SetManagedFields([]metav1.ManagedFieldsEntry{

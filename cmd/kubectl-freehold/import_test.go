@@ -173,18 +173,20 @@ func stands(t *testing.T, printed, path string, value any) bool {
 // Whoever called without a login before may not do so afterwards.
 func TestImportSuspendsWhatIsNoLongerGuarded(t *testing.T) {
 	for field, suspended := range map[string]bool{
-		"authzConfig: {type: configMap, configMap: {name: p}}":                         true,
-		"oidcConfig: {type: configMap, configMap: {name: p}}":                          true,
-		"webhookConfigRef: {name: p}":                                                  true,
-		"authServerRef: {name: p}":                                                     true,
-		"tools: [add]":                                                                 true,
-		"externalAuthConfigRef: {name: p}":                                             false, // NotEnforced refuses all calls
+		"authzConfig: {type: configMap, configMap: {name: p}}": true,
+		"oidcConfig: {type: configMap, configMap: {name: p}}":  true,
+		"webhookConfigRef: {name: p}":                          true,
+		"authServerRef: {name: p}":                             true,
+		"tools: [add]":                                         true,
+		// NotEnforced refuses all calls
+		"externalAuthConfigRef: {name: p}":                                             false,
 		"rateLimiting: {shared: {maxTokens: 1}}":                                       false,
 		"oidcConfigRef: {name: p, audience: a}":                                        false,
 		"authzConfig: {type: inline, inline: {policies: [a]}, groupClaimName: groups}": false,
 		"authzConfig: {type: inline, inline: {policies: [a]}, groupClaimName: team}":   true,
 	} {
-		d := sit("apiVersion: toolhive.stacklok.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: a, transport: sse, " + field + "}\n")
+		d := sit("apiVersion: toolhive.stacklok.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: a, " +
+			"transport: sse, " + field + "}\n")
 		if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != exitFine {
 			t.Fatal(d.said(code))
 		}
@@ -251,7 +253,8 @@ func TestImportPrintsCommentsThatStayComments(t *testing.T) {
 
 func TestImportNamesWhatItCannotRead(t *testing.T) {
 	secret := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
-	ours := "---\napiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a}\nspec: {transportType: http, deployment: {image: a}}\n"
+	ours := "---\napiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a}\nspec: {transportType: http, " +
+		"deployment: {image: a}}\n"
 	for name, tc := range map[string]struct {
 		in   string
 		code int
@@ -268,9 +271,14 @@ func TestImportNamesWhatItCannotRead(t *testing.T) {
 func TestImportPrintsWhatItCanReadOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	for file, content := range map[string]string{
-		"a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
-		"b.yaml": "resources: [a.yaml]\n", "c.yaml": "not: [a kind]\n---\n" + "apiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: first}\nspec: {transportType: http, deployment: {image: a}}\n",
-		"d.yaml": "apiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: second}\nspec: {transportType: http, deployment: {image: a}}\n",
+		"a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: " +
+			"{name: c}\n",
+		"b.yaml": "resources: [a.yaml]\n",
+		"c.yaml": "not: [a kind]\n---\n" +
+			"apiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: first}\nspec: {transportType: http, " +
+			"deployment: {image: a}}\n",
+		"d.yaml": "apiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: second}\nspec: {transportType: http, " +
+			"deployment: {image: a}}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

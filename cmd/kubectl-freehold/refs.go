@@ -99,7 +99,8 @@ func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
 		for _, w := range contract.Workloads() {
 			names = append(names, w.Object.Kind)
 		}
-		return nil, fmt.Errorf("%s is neither a configuration nor a workload: name one of the kinds %s", title(u), strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s is neither a configuration nor a workload: name one of the kinds %s", title(u),
+			strings.Join(names, ", "))
 	}
 	found, err := c.within(u.GetNamespace(), false, "", others...)
 	if err != nil {

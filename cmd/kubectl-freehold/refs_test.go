@@ -30,17 +30,20 @@ func referrer(t *testing.T, name, policies, hash, status, reason string) *unstru
 		spec += ", oidcConfigRef: {name: login}, authzConfigRef: {name: " + policies + "}"
 	}
 	if hash != "" {
-		configs = "workload: {generation: 1, hash: a, configs: [{kind: MCPOIDCConfig, name: login, hash: l}, {kind: MCPAuthzConfig, name: company, hash: " + hash + "}]}, "
+		configs = "workload: {generation: 1, hash: a, configs: [{kind: MCPOIDCConfig, name: login, hash: l}, {kind: " +
+			"MCPAuthzConfig, name: company, hash: " + hash + "}]}, "
 	}
 	return fromYAML(t, fmt.Sprintf(
-		"{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: %s, namespace: tools}, spec: {%s}, status: {%s"+conditionReady+"}}",
+		"{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: %s, namespace: tools}, spec: {%s}, status: "+
+			"{%s"+conditionReady+"}}",
 		name, spec, configs, status, reason))
 }
 
 func TestWhoRefersToWhat(t *testing.T) {
 	config := func(kind, name, hash string) *unstructured.Unstructured {
 		return fromYAML(t, fmt.Sprintf(
-			"{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: tools}, status: {hash: %q, "+conditionReady+"}}", kind, name, hash, "True", "Valid"))
+			"{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: tools}, status: {hash: %q, "+
+				conditionReady+"}}", kind, name, hash, "True", "Valid"))
 	}
 	company := config("MCPAuthzConfig", "company", "new")
 	servers := []*unstructured.Unstructured{

@@ -176,7 +176,8 @@ func notHeld(u *unstructured.Unstructured, r releasing) error {
 		}
 		switch {
 		case entry.Manager == r.manager && entry.Operation == metav1.ManagedFieldsOperationUpdate:
-			return fmt.Errorf("%q owns fields of %s by Update%s, which an apply cannot give up: apply them by another manager with --server-side --force-conflicts",
+			return fmt.Errorf("%q owns fields of %s by Update%s, which an apply cannot give up: apply them by another manager "+
+				"with --server-side --force-conflicts",
 				r.manager, title(u), through)
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
 			others = append(others, fmt.Sprintf("--manager %q%s", entry.Manager, through))
@@ -235,7 +236,10 @@ func (c *cli) applier(u *unstructured.Unstructured, r releasing) (*apply.Applier
 	object := ownership.Object{GroupVersionKind: kind, Subresource: r.subresource}
 	only := ownership.Contract{Grants: []ownership.Grant{
 		{Manager: ownership.Manager(r.manager), Object: object, Mode: ownership.Shared},
-		{Manager: ownership.Manager(r.to), Object: object, Mode: ownership.Shared, Versioned: true, Fields: []ownership.Path{{}}},
+		{
+			Manager: ownership.Manager(r.to), Object: object, Mode: ownership.Shared, Versioned: true,
+			Fields: []ownership.Path{{}},
+		},
 	}}
 	return apply.New(server, server, converter, only), server, nil
 }

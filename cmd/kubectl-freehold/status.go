@@ -213,7 +213,8 @@ func (c *cli) screen(out io.Writer, s freeholdStatus, unread error) error {
 	}
 	switch {
 	case s.Operators == nil:
-		fmt.Fprintln(out, "You may not list Deployments of all namespaces, so no operator is shown. Ask an administrator how it is.")
+		fmt.Fprintln(out, "You may not list Deployments of all namespaces, so no operator is shown. Ask an administrator "+
+			"how it is.")
 	case len(s.Operators) == 0:
 		fmt.Fprintln(out, "No operator of Freehold is found. Install one with its chart.")
 	default:
@@ -249,7 +250,8 @@ func (c *cli) next(out io.Writer, s freeholdStatus, whole bool) {
 		fmt.Fprintln(out, "\nThere is nothing to do.")
 	}
 	if stopped {
-		fmt.Fprintf(out, "\nFirst:\n  No pod of the operator is ready, so changes are not carried out. See kubectl -n %s get pods.\n", s.Operators[0].Namespace)
+		fmt.Fprintf(out, "\nFirst:\n  No pod of the operator is ready, so changes are not carried out. See kubectl -n %s "+
+			"get pods.\n", s.Operators[0].Namespace)
 	}
 	for i, part := range s.Attention {
 		switch {

@@ -21,7 +21,8 @@ import (
 func reports(t *testing.T, kind, namespace, name, conditions string) *unstructured.Unstructured {
 	t.Helper()
 	return fromYAML(t, fmt.Sprintf(
-		"{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: %s}, status: {observedGeneration: 1, conditions: [%s]}}", kind, name, namespace, conditions))
+		"{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: %s}, status: {observedGeneration: "+
+			"1, conditions: [%s]}}", kind, name, namespace, conditions))
 }
 
 func is(condition, status, reason, message string) string {
@@ -68,7 +69,10 @@ func unwatched(server func(name, conditions string) *unstructured.Unstructured,
 	fresh.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 	fresh.SetManagedFields([]metav1.ManagedFieldsEntry{
 		{Manager: "git", Operation: "Apply", Time: new(metav1.NewTime(time.Date(2026, 1, 3, 11, 59, 0, 0, time.UTC)))},
-		{Manager: "x", Operation: "Apply", Subresource: "status", Time: new(metav1.NewTime(time.Date(2026, 1, 3, 12, 0, 0, 0, time.UTC)))},
+		{
+			Manager: "x", Operation: "Apply", Subresource: "status",
+			Time: new(metav1.NewTime(time.Date(2026, 1, 3, 12, 0, 0, 0, time.UTC))),
+		},
 	})
 	return []*unstructured.Unstructured{waits, begun, stuck, fresh}
 }
@@ -111,16 +115,36 @@ func TestWhatStatusShows(t *testing.T) {
 			reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")+", "+
 				is("RolledOut", "False", "Held", `MCPServer "echo" is not ready with this content`)),
 		}, nil, ""},
-		"status-json":      {[]operatorStatus{runs}, []*unstructured.Unstructured{server("c", is("Ready", "False", "Starting", "waiting"))}, nil, "json"},
-		"status-many":      {[]operatorStatus{runs}, many, nil, ""},
-		"status-nobody":    {[]operatorStatus{}, nil, nil, ""},
-		"status-unseen":    {nil, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
-		"status-stopped":   {[]operatorStatus{operator(t, 0, "2026-01-03T11:00:00.000000Z")}, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
+		"status-json": {
+			[]operatorStatus{runs},
+			[]*unstructured.Unstructured{server("c", is("Ready", "False", "Starting", "waiting"))},
+			nil, "json",
+		},
+		"status-many":   {[]operatorStatus{runs}, many, nil, ""},
+		"status-nobody": {[]operatorStatus{}, nil, nil, ""},
+		"status-unseen": {nil, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
+		"status-stopped": {
+			[]operatorStatus{operator(t, 0, "2026-01-03T11:00:00.000000Z")},
+			[]*unstructured.Unstructured{server("a", ready)},
+			nil, "",
+		},
 		"status-unwatched": {[]operatorStatus{runs}, unwatched(server, ready), nil, ""},
-		"status-forbidden": {nil, nil, utilerrors.NewAggregate([]error{refused("freehold.dev", "mcpservers"), refused("freehold.dev", "mcpoidcconfigs")}), ""},
-		"status-unread":    {[]operatorStatus{runs}, nil, io.ErrUnexpectedEOF, ""},
-		"status-unheld":    {[]operatorStatus{{Namespace: "n", Name: "o", Ready: 1, Replicas: 1, Version: "v1", Runner: "v1", Leader: "unknown"}}, nil, nil, ""},
-		"status-no-reply":  {[]operatorStatus{runs}, []*unstructured.Unstructured{fromYAML(t, "{kind: MCPServer, apiVersion: freehold.dev/v1alpha1, metadata: {name: x}, status: {conditions: {a: b}}}")}, nil, ""},
+		"status-forbidden": {
+			nil, nil,
+			utilerrors.NewAggregate([]error{refused("freehold.dev", "mcpservers"), refused("freehold.dev", "mcpoidcconfigs")}),
+			"",
+		},
+		"status-unread": {[]operatorStatus{runs}, nil, io.ErrUnexpectedEOF, ""},
+		"status-unheld": {[]operatorStatus{
+			{Namespace: "n", Name: "o", Ready: 1, Replicas: 1, Version: "v1", Runner: "v1", Leader: "unknown"},
+		}, nil, nil, ""},
+		"status-no-reply": {
+			[]operatorStatus{runs},
+			[]*unstructured.Unstructured{fromYAML(t,
+				"{kind: MCPServer, apiVersion: freehold.dev/v1alpha1, metadata: {name: x}, status: {conditions: {a: b}}}")},
+			nil,
+			"",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := sit("")

@@ -56,7 +56,8 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	var proxyReplicas int
 	flags := flag.NewFlagSet("freehold-operator", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "", "image of the runner in every proxy pod (required)")
+	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "",
+		"image of the runner in every proxy pod (required)")
 	flags.StringVar(&pullPolicy, "runner-image-pull-policy", "",
 		"pull policy of the runner's image: Always, IfNotPresent or Never; the cluster's default if empty")
 	flags.StringVar(&pullSecrets, "runner-image-pull-secrets", "",
@@ -75,24 +76,22 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency,
 		"how many objects of each kind are reconciled at once; of one namespace three quarters of them at most")
 	flags.IntVar(&s.controllers.ConfigRolloutShare, "config-rollout-share", controllers.DefaultConfigRolloutShare,
-		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at once")
+		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at "+
+			"once")
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
-	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
-	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
-	flags.DurationVar(&s.lease.duration, "lease-duration", 15*time.Second,
-		"how long others wait before they take the Lease of a leader that no longer renews it")
-	flags.DurationVar(&s.lease.renewDeadline, "renew-deadline", 10*time.Second,
-		"how long the leader tries to renew the Lease before it gives up and ends")
-	flags.DurationVar(&s.lease.retryPeriod, "retry-period", 2*time.Second, "how often the Lease is renewed, or asked for")
+	s.electionFlags(flags)
 	flags.StringVar(&s.controllers.IdentityNamespace, "identity-namespace", "",
-		"namespace of the ServiceAccounts that the controllers write as, "+strings.Join(contract.Controllers(), " and ")+"; the operator writes as itself if empty")
+		"namespace of the ServiceAccounts that the controllers write as, "+strings.Join(contract.Controllers(), " and ")+
+			"; the operator writes as itself if empty")
 	flags.StringVar(&s.probeAddress, "probe-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&s.metricsAddress, "metrics-address", "0", "address of /metrics; 0 for none")
 	flags.BoolVar(&s.metricsSecure, "metrics-secure", false,
 		"serve metrics over TLS, only to callers whose token the API server knows and lets get the path /metrics")
 	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "",
-		"folder with tls.crt and tls.key for --metrics-secure, read again when they change; a certificate that the operator signs itself if empty")
-	flags.BoolVar(&s.profiling, "profiling", false, "serve profiles of Go at "+profilingAddress+"/debug/pprof, for kubectl port-forward")
+		"folder with tls.crt and tls.key for --metrics-secure, read again when they change; a certificate that the "+
+			"operator signs itself if empty")
+	flags.BoolVar(&s.profiling, "profiling", false,
+		"serve profiles of Go at "+profilingAddress+"/debug/pprof, for kubectl port-forward")
 	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS,
 		"requests a second to the API server, in the long run; -1 for any number")
 	flags.IntVar(&s.burst, "burst", controllers.DefaultBurst, "requests to the API server at once")
@@ -109,6 +108,17 @@ func parse(args []string, usage io.Writer) (settings, error) {
 		return settings{}, err
 	}
 	return s, s.check()
+}
+
+// electionFlags are those of the election of a leader.
+func (s *settings) electionFlags(flags *flag.FlagSet) {
+	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
+	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
+	flags.DurationVar(&s.lease.duration, "lease-duration", 15*time.Second,
+		"how long others wait before they take the Lease of a leader that no longer renews it")
+	flags.DurationVar(&s.lease.renewDeadline, "renew-deadline", 10*time.Second,
+		"how long the leader tries to renew the Lease before it gives up and ends")
+	flags.DurationVar(&s.lease.retryPeriod, "retry-period", 2*time.Second, "how often the Lease is renewed, or asked for")
 }
 
 // proxyResources reads the flag of that name.
@@ -184,7 +194,8 @@ func (s *settings) objectDefaults(text string) error {
 		return nil
 	}
 	if err := yaml.UnmarshalStrict([]byte(text), &s.controllers.Workload.Objects); err != nil {
-		return fmt.Errorf(`--object-defaults is not JSON of labels, annotations and inheritLabels: %w: write for example {"labels":{"team":"platform"}}`, err)
+		return fmt.Errorf(
+			`--object-defaults is not JSON of labels, annotations and inheritLabels: %w: write for example {"labels":{"team":"platform"}}`, err)
 	}
 	if err := podtemplate.AsError(podtemplate.CheckObjects(s.controllers.Workload.Objects)); err != nil {
 		return fmt.Errorf("--object-defaults: %w", err)
@@ -214,7 +225,8 @@ func (s settings) check() error {
 	case s.controllers.Workload.RunnerImage == "":
 		return fmt.Errorf("--runner-image is missing: write the image of the runner, for example freehold.dev/runner:1.0.0")
 	case s.controllers.ConfigRolloutShare < 1 || s.controllers.ConfigRolloutShare > 100:
-		return fmt.Errorf("--config-rollout-share is %d: write how many percent of the servers take a changed configuration at a time, 1 to 100", s.controllers.ConfigRolloutShare)
+		return fmt.Errorf("--config-rollout-share is %d: write how many percent of the servers take a changed "+
+			"configuration at a time, 1 to 100", s.controllers.ConfigRolloutShare)
 	case s.controllers.Concurrency < 1:
 		return fmt.Errorf("--concurrency is %d: write how many objects of each kind are reconciled at once, at least 1",
 			s.controllers.Concurrency)

@@ -50,23 +50,47 @@ func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 		"-log-format: write json or text":  {"--runner-image=r", "--log-format=xml"},
 		"needs --metrics-secure":           {"--runner-image=r", "--metrics-cert-dir=/certs"},
 		"--retry-period is 0s":             {"--runner-image=r", "--leader-elect", "--lease-namespace=n", "--retry-period=0"},
-		"--renew-deadline is 2s":           {"--runner-image=r", "--leader-elect", "--lease-namespace=n", "--renew-deadline=2s"},
-		"--lease-duration is 10s":          {"--runner-image=r", "--leader-elect", "--lease-namespace=n", "--lease-duration=10s"},
+		"--renew-deadline is 2s": {
+			"--runner-image=r", "--leader-elect", "--lease-namespace=n",
+			"--renew-deadline=2s",
+		},
+		"--lease-duration is 10s": {
+			"--runner-image=r", "--leader-elect", "--lease-namespace=n",
+			"--lease-duration=10s",
+		},
 		"--proxy-resources is not JSON":    {"--runner-image=r", `--proxy-resources={"memory":"1Gi"}`},
 		"--proxy-replicas is 0":            {"--runner-image=r", "--proxy-replicas=0"},
 		"--proxy-replicas is 101":          {"--runner-image=r", "--proxy-replicas=101"},
 		"--proxy-pod-template is not JSON": {"--runner-image=r", "--proxy-pod-template={"},
 		"pod-template: proxyDefaults.podT": {"--runner-image=r", `--proxy-pod-template={"spec":{"hostNetwork":true}}`},
-		"imagePullPolicy: Freehold states": {"--runner-image=r", "--runner-image-pull-policy=Always", `--proxy-pod-template={"spec":{"containers":[{"name":"proxy","imagePullPolicy":"Always"}]}}`},
-		"--network-defaults is not JSON":   {"--runner-image=r", `--network-defaults={"ingress":"Any"}`},
-		"has backendIngress \"None\"":      {"--runner-image=r", `--network-defaults={"backendIngress":"None"}`},
-		`cidr: "10.0.0.1/8" is no range`:   {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.1/8"}}]}]}`},
-		"except[0]: 11.0.0.0/16 is no":     {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.0/8","except":["11.0.0.0/16"]}}]}]}`},
-		"to[0].podSelector.matchLabels":    {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"podSelector":{"matchLabels":{"bad key!":"v"}}}]}]}`},
-		"matchExpressions[0].operator":     {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Is"}]}}]}]}`},
+		"imagePullPolicy: Freehold states": {
+			"--runner-image=r", "--runner-image-pull-policy=Always",
+			`--proxy-pod-template={"spec":{"containers":[{"name":"proxy","imagePullPolicy":"Always"}]}}`,
+		},
+		"--network-defaults is not JSON": {"--runner-image=r", `--network-defaults={"ingress":"Any"}`},
+		"has backendIngress \"None\"":    {"--runner-image=r", `--network-defaults={"backendIngress":"None"}`},
+		`cidr: "10.0.0.1/8" is no range`: {
+			"--runner-image=r",
+			`--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.1/8"}}]}]}`,
+		},
+		"except[0]: 11.0.0.0/16 is no": {
+			"--runner-image=r",
+			`--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.0/8","except":["11.0.0.0/16"]}}]}]}`,
+		},
+		"to[0].podSelector.matchLabels": {
+			"--runner-image=r",
+			`--network-defaults={"egress":[{"to":[{"podSelector":{"matchLabels":{"bad key!":"v"}}}]}]}`,
+		},
+		"matchExpressions[0].operator": {
+			"--runner-image=r",
+			`--network-defaults={"egress":[{"to":[{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Is"}]}}]}]}`,
+		},
 		"--object-defaults is not JSON of": {"--runner-image=r", `--object-defaults={"label":{"a":"b"}}`},
 		"-defaults: objectDefaults.labels": {"--runner-image=r", `--object-defaults={"labels":{"freehold.dev/server":"b"}}`},
-		"-resources: proxyDefaults.resour": {"--runner-image=r", `--proxy-resources={"requests":{"memory":"1Gi"},"limits":{"memory":"1Mi"}}`},
+		"-resources: proxyDefaults.resour": {
+			"--runner-image=r",
+			`--proxy-resources={"requests":{"memory":"1Gi"},"limits":{"memory":"1Mi"}}`,
+		},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: got %v, want %q", args, err, says)

@@ -80,7 +80,8 @@ func (r *reply) ours() bool {
 // noSessions reports whether the proxy lacks the key of session ids. The code alone may
 // be a backend's.
 func (r *reply) noSessions() bool {
-	return r.code == proxy.CodeNoSessions && r.status == http.StatusServiceUnavailable && r.reason == proxy.ReasonNoSessions
+	return r.code == proxy.CodeNoSessions && r.status == http.StatusServiceUnavailable &&
+		r.reason == proxy.ReasonNoSessions
 }
 
 // barred reports whether the backend answered that it does not let the runner in: it asks for credentials,
@@ -115,23 +116,32 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 	at := fmt.Sprintf("the backend at port %d", run.Backend.Port)
 	switch {
 	case run.Backend.Bridge != nil && r.bridged():
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("the bridge of transport %s in the backend's pod says %s", run.Backend.Transport, printable.Line(r.said, maxBridge)))
+		return conditions.False(v1alpha1.ReasonNotAnswering,
+			fmt.Sprintf("the bridge of transport %s in the backend's pod says %s", run.Backend.Transport,
+				printable.Line(r.said, maxBridge)))
 	case errors.Is(err, errTooMuch):
 		return conditions.False(v1alpha1.ReasonNotMCP, at+" answers MCP at length: "+errTooMuch.Error())
 	case r == nil && errors.Is(err, context.DeadlineExceeded):
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer MCP at %s within %s: look at its log", at, run.Backend.Path, askTime(run)))
+		return conditions.False(v1alpha1.ReasonNotAnswering,
+			fmt.Sprintf("%s does not answer MCP at %s within %s: look at its log", at, run.Backend.Path, askTime(run)))
 	case r == nil:
-		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
+		return conditions.False(v1alpha1.ReasonNotAnswering,
+			at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
 	case r.ours() && r.reason == v1alpha1.ReasonNotMCP:
 		return conditions.False(r.reason, printable.Line(r.detail, maxName))
 	case r.noSessions():
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", printable.Line(r.detail, maxWords)))
+		return conditions.False(v1alpha1.ReasonNotAnswering,
+			fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", printable.Line(r.detail, maxWords)))
 	case r.ours():
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s): look at its log, and write the port on which the image listens into spec.port", at, printable.Line(cmp.Or(r.detail, r.said), maxWords)))
+		return conditions.False(v1alpha1.ReasonNotAnswering,
+			fmt.Sprintf("%s does not answer (%s): look at its log, and write the port on which the image listens into spec.port",
+				at, printable.Line(cmp.Or(r.detail, r.said), maxWords)))
 	case r.status >= http.StatusInternalServerError:
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s answers MCP at %s with HTTP %d: look at its log", at, run.Backend.Path, r.status))
+		return conditions.False(v1alpha1.ReasonNotAnswering,
+			fmt.Sprintf("%s answers MCP at %s with HTTP %d: look at its log", at, run.Backend.Path, r.status))
 	}
-	return conditions.False(v1alpha1.ReasonNotMCP, fmt.Sprintf("%s answers, but not MCP at %s (%s): %s", at, run.Backend.Path, r, r.advice()))
+	return conditions.False(v1alpha1.ReasonNotMCP,
+		fmt.Sprintf("%s answers, but not MCP at %s (%s): %s", at, run.Backend.Path, r, r.advice()))
 }
 
 // maxBridge is the longest text of a bridge's in a sentence of ours, in bytes: the
@@ -162,11 +172,13 @@ func (r *reply) String() string {
 func (r *reply) advice() string {
 	switch {
 	case r.refused() && r.code == 0:
-		return "it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it wants credentials, HTTP 401 would say so"
+		return "it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it " +
+			"wants credentials, HTTP 401 would say so"
 	case r.refused():
 		return "it refuses an initialize of MCP; where it wants credentials, HTTP 401 would say so"
 	case r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed:
-		return "write the path of its MCP endpoint into spec.path, or transport: sse if the image speaks the older transport only"
+		return "write the path of its MCP endpoint into spec.path, or transport: sse if the image speaks the older " +
+			"transport only"
 	}
 	return "write the port and path of its MCP endpoint into spec.port and spec.path"
 }

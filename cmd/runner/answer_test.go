@@ -17,7 +17,10 @@ import (
 // answered.
 func TestEachCodeMeansOneThing(t *testing.T) {
 	whose := map[string]string{}
-	for from, page := range map[string]string{"proxy": "../../docs/conditions.md", "bridge": "../../docs/how-to/transports.md"} {
+	for from, page := range map[string]string{
+		"proxy":  "../../docs/conditions.md",
+		"bridge": "../../docs/how-to/transports.md",
+	} {
 		listed, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +59,8 @@ func codes(t *testing.T, file string) map[string]string {
 
 func TestWhoAnswered(t *testing.T) {
 	run := runconfig.RunConfig{}
-	run.Backend.Port, run.Backend.Path, run.Backend.Transport, run.Backend.Bridge = 8080, "/mcp", "stdio", &runconfig.Bridge{}
+	run.Backend.Port, run.Backend.Path, run.Backend.Transport, run.Backend.Bridge = 8080, "/mcp", "stdio",
+		&runconfig.Bridge{}
 	for name, tc := range map[string]struct {
 		reply reply
 		says  string
@@ -66,7 +70,10 @@ func TestWhoAnswered(t *testing.T) {
 			"the bridge of transport stdio in the backend's pod says ServerUnusable: it prints",
 		},
 		"the proxy": {
-			reply{status: 503, code: proxy.CodeNoSessions, said: "NoSessions: the Secret echo-session does not exist", reason: "NoSessions", detail: "the Secret echo-session does not exist"},
+			reply{
+				status: 503, code: proxy.CodeNoSessions, said: "NoSessions: the Secret echo-session does not exist",
+				reason: "NoSessions", detail: "the Secret echo-session does not exist",
+			},
 			"the Secret echo-session does not exist: write one",
 		},
 		"a backend with a code of the proxy's": {

@@ -22,7 +22,8 @@ const (
 	maxValues = 100_000
 )
 
-var errTooMuch = errors.New("the backend's answers are longer than 2 MiB or hold more than 100,000 values, which is more than is read of them")
+var errTooMuch = errors.New("the backend's answers are longer than 2 MiB or hold more than 100,000 values, which is " +
+	"more than is read of them")
 
 // asking is a client for one asking of a backend. The client of MCP trusts whom
 // it asks: it would follow a redirect to wherever the proxy's network reaches, and

@@ -20,8 +20,13 @@ func TestABackendSendsTheRunnerNowhere(t *testing.T) {
 		http.Redirect(w, r, elsewhere.endpoint(), http.StatusTemporaryRedirect)
 	}))
 	t.Cleanup(counted.Close)
-	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
-		s := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, counted.URL, status) }))
+	for _, status := range []int{
+		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
+	} {
+		s := at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, counted.URL, status)
+		}))
 		if facts, err := s.learn(t.Context()); err == nil {
 			t.Errorf("%d: learned %+v", status, facts)
 		}

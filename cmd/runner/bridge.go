@@ -54,7 +54,8 @@ const (
 	// bridgeMemory is the heap of the bridge, which shares the server's memory, above
 	// which it collects garbage at all costs.
 	bridgeMemory = 96 << 20
-	// bridgeConnections is how many connections there are at a time, half of them from one address: as many as a proxy has clients.
+	// bridgeConnections is how many connections there are at a time, half of them from one address: as many as a proxy has
+	// clients.
 	bridgeConnections = 4096
 )
 
@@ -65,11 +66,15 @@ func readBridge(args []string, usage io.Writer) (bridgeSettings, error) {
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.install, "install", "", "copy the program to this path, and end")
 	flags.StringVar(&s.address, "address", ":8080", "address on which streamable HTTP is served")
-	flags.StringVar(&events, "sse", "", "URL of a server of the transport HTTP+SSE; without it the arguments are a command that speaks on standard input and output")
+	flags.StringVar(&events, "sse", "",
+		"URL of a server of the transport HTTP+SSE; without it the arguments are a command that speaks on standard input "+
+			"and output")
 	flags.BoolVar(&s.shared, "shared", false, "one server for all sessions, not one for each")
-	flags.IntVar(&s.sessions, "sessions", bridge.DefaultSessions, "how many sessions there may be at a time, each with a server of its own")
-	flags.DurationVar(&s.idle, "idle", 0, "how long a session lasts that has no call and no stream open; if 0 "+bridge.IdleTime.String()+
-		", or "+bridge.LeftTime.String()+" after its client has closed the stream that it held open")
+	flags.IntVar(&s.sessions, "sessions", bridge.DefaultSessions,
+		"how many sessions there may be at a time, each with a server of its own")
+	flags.DurationVar(&s.idle, "idle", 0,
+		"how long a session lasts that has no call and no stream open; if 0 "+bridge.IdleTime.String()+
+			", or "+bridge.LeftTime.String()+" after its client has closed the stream that it held open")
 	flags.Func("env", "name of a variable that the server gets; may be repeated", func(name string) error {
 		s.env = append(s.env, name)
 		return nil
@@ -158,7 +163,8 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 	}
 	env, withheld := stdio.Environment(os.Environ(), s.env)
 	if len(withheld) > 0 {
-		words.Say(fmt.Appendf(nil, "freehold-runner: variables of the image that the server does not get unless spec.env declares them: %s",
+		words.Say(fmt.Appendf(nil, "freehold-runner: variables of the image that the server does not get unless spec.env "+
+			"declares them: %s",
 			printable.Line(strings.Join(withheld, ", "), maxWords)), 0)
 	}
 	args := make([]string, len(s.command))
@@ -170,7 +176,8 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 		Junk: func(line []byte) {
 			text := printable.Line(string(line), maxWords)
 			junk.Store(&text)
-			words.Say(fmt.Appendf(nil, "freehold-runner: the server printed on its standard output what is not MCP: %q", text), 0)
+			words.Say(fmt.Appendf(nil, "freehold-runner: the server printed on its standard output what is not MCP: %q", text),
+				0)
 		},
 	}
 	return bridge.Server{Modern: true, Junk: last, Open: func() (bridge.Conn, error) {
@@ -191,7 +198,10 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 	if os.Getpid() == 1 {
 		go stdio.Reap(background)
 	}
-	b := bridge.New(bridge.Config{Server: s.server(words), Shared: s.shared, Sessions: s.sessions, Idle: s.idle, Log: logger})
+	b := bridge.New(bridge.Config{
+		Server: s.server(words), Shared: s.shared, Sessions: s.sessions, Idle: s.idle,
+		Log: logger,
+	})
 	defer b.Close()
 	started := make(chan error, 1)
 	if s.events == nil {
@@ -208,7 +218,8 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
 	if errors.Is(err, syscall.EADDRINUSE) && s.events == nil {
-		return fmt.Errorf("the server listens at %s itself, where its bridge should: if it serves HTTP, write transport: streamable-http; else write another spec.port", s.address)
+		return fmt.Errorf("the server listens at %s itself, where its bridge should: if it serves HTTP, write transport: "+
+			"streamable-http; else write another spec.port", s.address)
 	}
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)

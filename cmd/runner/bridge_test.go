@@ -21,7 +21,8 @@ func TestTheServerTakesThePortOfItsBridge(t *testing.T) {
 	}
 	defer taken.Close()
 	s := bridgeSettings{address: taken.Addr().String(), command: []string{"cat"}}
-	if err := s.serve(t.Context(), func() {}, io.Discard); err == nil || !strings.Contains(err.Error(), "write transport: streamable-http") {
+	if err := s.serve(t.Context(), func() {}, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "write transport: streamable-http") {
 		t.Error(err)
 	}
 }

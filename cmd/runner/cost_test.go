@@ -24,12 +24,20 @@ func twenty() *runconfig.Authorization {
 	a := &runconfig.Authorization{}
 	for n := range 18 {
 		a.Policies = append(a.Policies, runconfig.Policy{
-			Name: fmt.Sprintf("tool-%02d", n), Text: fmt.Sprintf(`permit(principal in Group::"team-%d", action == Action::"call_tool", resource == Tool::"tool-%d") when { resource.arg_n < %d };`, n, n, n),
+			Name: fmt.Sprintf("tool-%02d", n),
+			Text: fmt.Sprintf(
+				`permit(principal in Group::"team-%d", action == Action::"call_tool", resource == Tool::"tool-%d") when { resource.arg_n < %d };`, n, n, n),
 		})
 	}
 	a.Policies = append(a.Policies,
-		runconfig.Policy{Name: "own", Text: `permit(principal in Group::"blue", action == Action::"call_tool", resource) when { principal.claim_level >= 3 };`},
-		runconfig.Policy{Name: "path", Text: `forbid(principal, action == Action::"call_tool", resource) when { resource has arg_path && resource.arg_path like "/etc/*" };`})
+		runconfig.Policy{
+			Name: "own",
+			Text: `permit(principal in Group::"blue", action == Action::"call_tool", resource) when { principal.claim_level >= 3 };`,
+		},
+		runconfig.Policy{
+			Name: "path",
+			Text: `forbid(principal, action == Action::"call_tool", resource) when { resource has arg_path && resource.arg_path like "/etc/*" };`,
+		})
 	return a
 }
 
@@ -43,7 +51,8 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 	s := settings{run: run}
 	token := issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{
 		"iss": issuer.URL, "sub": "ann", "aud": endpoint, "exp": time.Now().Unix() + 600, "team": []string{"blue", "red"},
-		"email": "ann@example.com", "level": 4, "iat": time.Now().Unix(), "jti": "b7c1d2f0", "azp": "desktop", "org": map[string]any{"unit": "a", "id": 5},
+		"email": "ann@example.com", "level": 4, "iat": time.Now().Unix(), "jti": "b7c1d2f0", "azp": "desktop",
+		"org": map[string]any{"unit": "a", "id": 5},
 	})
 	transport := http.DefaultTransport
 	http.DefaultTransport = issuer.Client().Transport
@@ -72,7 +81,10 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		requests := make([]*http.Request, calls+1)
 		for i := range requests {
 			requests[i] = httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(call))
-			requests[i].Header = http.Header{"Authorization": {"Bearer " + token}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"echo"}, "Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"}}
+			requests[i].Header = http.Header{
+				"Authorization": {"Bearer " + token}, "Mcp-Method": {"tools/call"},
+				"Mcp-Name": {"echo"}, "Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"},
+			}
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, requests[calls])
@@ -88,7 +100,8 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		allocations, size := (after.Mallocs-before.Mallocs)/calls, (after.TotalAlloc-before.TotalAlloc)/calls
 		t.Logf("%s: %d allocations of %d bytes in %s", tc.name, allocations, size, took/calls)
 		if reached != calls+1 || allocations > tc.allocations || size > tc.bytes {
-			t.Errorf("%s: %d allocations of %d bytes, want at most %d and %d; %d calls passed: %s", tc.name, allocations, size, tc.allocations, tc.bytes, reached, w.Body)
+			t.Errorf("%s: %d allocations of %d bytes, want at most %d and %d; %d calls passed: %s", tc.name, allocations, size,
+				tc.allocations, tc.bytes, reached, w.Body)
 		}
 	}
 }

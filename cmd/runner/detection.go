@@ -11,14 +11,14 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// detectionTime is how long the runner waits for its proxy to serve clients of both eras of MCP once the backend has answered. Some
-// backends never tell which they speak: clients of the other era are not served then.
+// detectionTime is how long the runner waits for its proxy to serve clients of both eras of MCP once the backend has
+// answered. Some backends never tell which they speak: clients of the other era are not served then.
 const detectionTime = 15 * time.Second
 
-// errOneEra says that MCP answers clients of one era alone. The proxy does not serve both while it does not know which of them the
-// backend speaks: it passes on what it gets, and a client of the other era is refused (MCP specification 2026-07-28,
-// basic/versioning). Nor does it begin sessions while cluster DNS does not know the backend's pods yet, which a call without a
-// session does not need.
+// errOneEra says that MCP answers clients of one era alone. The proxy does not serve both while it does not know which
+// of them the backend speaks: it passes on what it gets, and a client of the other era is refused (MCP specification
+// 2026-07-28, basic/versioning). Nor does it begin sessions while cluster DNS does not know the backend's pods yet,
+// which a call without a session does not need.
 var errOneEra = errors.New("clients of one era alone are served")
 
 // detection is for how long clients of one era alone are served.
@@ -32,8 +32,8 @@ func (d *detection) over() bool {
 	return time.Since(d.since) >= detectionTime
 }
 
-// readiness reports whether calls find an endpoint, of clients of either era: MCP answers, or something that may take another
-// message than the runner's.
+// readiness reports whether calls find an endpoint, of clients of either era: MCP answers, or something that may take
+// another message than the runner's.
 func (s settings) readiness() func(context.Context) bool {
 	detected := &detection{}
 	return func(ctx context.Context) bool {
@@ -42,10 +42,13 @@ func (s settings) readiness() func(context.Context) bool {
 	}
 }
 
-// agreed are the revisions that the backend was seen to speak, with what was said at the begin of its session: the one of session,
-// and the legacy one if that is offered as well. The error is errOneEra, where that may change: the proxy translates, and agrees to
-// revisions of both eras with any backend that it knows and that begins sessions.
-func (s settings) agreed(ctx context.Context, client *asking, session *mcp.ClientSession) (seen []string, begun *mcp.InitializeResult, err error) {
+// agreed are the revisions that the backend was seen to speak, with what was said at the begin of its session: the one
+// of session, and the legacy one if that is offered as well. The error is errOneEra, where that may change: the proxy
+// translates, and agrees to revisions of both eras with any backend that it knows and that begins sessions.
+func (s settings) agreed(
+	ctx context.Context, client *asking,
+	session *mcp.ClientSession,
+) (seen []string, begun *mcp.InitializeResult, err error) {
 	seen, begun = versions(ctx, client, s.endpoint(), session.InitializeResult().ProtocolVersion)
 	if session.InitializeResult().ProtocolVersion < protocol.Modern || begun == nil && !client.last.Load().lasts() {
 		err = errOneEra
@@ -53,8 +56,8 @@ func (s settings) agreed(ctx context.Context, client *asking, session *mcp.Clien
 	return seen, begun, err
 }
 
-// lasts reports whether an answer that refuses a session is the same the next moment: of a backend that has none for this client,
-// or of a proxy without a key for their ids.
+// lasts reports whether an answer that refuses a session is the same the next moment: of a backend that has none for
+// this client, or of a proxy without a key for their ids.
 func (r *reply) lasts() bool {
 	return r != nil && (r.noSessions() || !r.ours() && r.status < http.StatusInternalServerError)
 }

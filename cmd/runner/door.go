@@ -9,8 +9,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
-// door is a way into the proxy that is open to this process alone, behind login and policies: what the server has is counted,
-// and not what one caller may use of it. It needs no credential that could be stolen, since no connection leaves the process.
+// door is a way into the proxy that is open to this process alone, behind login and policies: what the server has is
+// counted, and not what one caller may use of it. It needs no credential that could be stolen, since no connection
+// leaves the process.
 type door struct {
 	conns  chan net.Conn
 	closed chan struct{}

@@ -33,7 +33,8 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 	t.Cleanup(up.Close)
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{
-		runconfig.CAFile:                      pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: up.Certificate().Raw}),
+		runconfig.CAFile: pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: up.Certificate().Raw}),
 		runconfig.HeaderFile("Authorization"): []byte("Bearer ours\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
@@ -41,8 +42,9 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 		}
 	}
 	to := runconfig.Remote{
-		URL: up.URL + "/v1/mcp", Transport: "streamable-http", AllowedNetworks: []string{"127.0.0.0/8"}, CABundle: &runconfig.Key{Name: "ca", Key: "ca.crt"},
-		Headers: []runconfig.Header{{Name: "Authorization", Secret: &runconfig.Key{Name: "token", Key: "token"}}},
+		URL: up.URL + "/v1/mcp", Transport: "streamable-http", AllowedNetworks: []string{"127.0.0.0/8"},
+		CABundle: &runconfig.Key{Name: "ca", Key: "ca.crt"},
+		Headers:  []runconfig.Header{{Name: "Authorization", Secret: &runconfig.Key{Name: "token", Key: "token"}}},
 	}
 	for _, e := range edit {
 		e(&to)
@@ -83,13 +85,16 @@ func serveElsewhere(t *testing.T, s settings) settings {
 
 func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "one"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return nil, nil, nil
-	})
-	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+	mcp.AddTool(server, &mcp.Tool{Name: "one"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
+	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
 	var wrong atomic.Pointer[string]
 	s := elsewhere(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		leaked := r.Header.Get("Authorization") != "Bearer ours" || r.Header.Get("Cookie")+r.Header.Get("X-Forwarded-For")+r.Header.Get("X-Forwarded-Host")+r.Header.Get("Origin") != ""
+		leaked := r.Header.Get("Authorization") != "Bearer ours" ||
+			r.Header.Get("Cookie")+r.Header.Get("X-Forwarded-For")+r.Header.Get("X-Forwarded-Host")+r.Header.Get("Origin") != ""
 		if leaked || r.URL.Path != "/v1/mcp" || !strings.HasPrefix(r.Host, "127.0.0.1:") {
 			text := r.Host + r.URL.Path
 			for name, values := range r.Header {
@@ -100,17 +105,22 @@ func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
 		sdk.ServeHTTP(w, r)
 	}))
 	facts, err := s.learn(t.Context())
-	if err != nil || facts.Answers.Status != metav1.ConditionTrue || facts.Server.Name != "far" || facts.Tools == nil || *facts.Tools != 1 {
+	if err != nil || facts.Answers.Status != metav1.ConditionTrue || facts.Server.Name != "far" || facts.Tools == nil ||
+		*facts.Tools != 1 {
 		t.Errorf("it learned %+v, %v", facts, err)
 	}
 	if !s.readiness()(t.Context()) {
 		t.Error("it is not ready")
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.calls+"/mcp", strings.NewReader("{}"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.calls+"/mcp",
+		strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Authorization": "Bearer of-a-client", "Cookie": "a=b", "X-Forwarded-For": "1.2.3.4", "Origin": "http://" + s.calls, "Host": "x"} {
+	for name, value := range map[string]string{
+		"Authorization": "Bearer of-a-client", "Cookie": "a=b",
+		"X-Forwarded-For": "1.2.3.4", "Origin": "http://" + s.calls, "Host": "x",
+	} {
 		request.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(request)
@@ -132,19 +142,41 @@ func TestAServerThatIsDownIsToldApartFromOneThatRefuses(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"down":                   {nil, func(r *runconfig.Remote) { r.URL = down.URL }, "NotAnswering", "the server at spec.url does not answer (it refuses connections)"},
-		"an unknown name":        {nil, func(r *runconfig.Remote) { r.URL = "https://no-such-name.invalid/mcp" }, "NotAnswering", "its name cannot be resolved"},
-		"broken":                 {plain(http.StatusBadGateway), nil, "NotAnswering", "answers with HTTP 502"},
-		"credentials":            {plain(http.StatusUnauthorized), nil, "CredentialsRefused", "refuses the credentials that the proxy presents (HTTP 401): correct spec.headers"},
-		"rights":                 {plain(http.StatusForbidden), nil, "CredentialsRefused", "HTTP 403"},
-		"not trusted":            {plain(http.StatusOK), func(r *runconfig.Remote) { r.CABundle = nil }, "NotTrusted", "name who issued it in spec.caBundleRef"},
-		"an address that is not": {plain(http.StatusOK), func(r *runconfig.Remote) { r.AllowedNetworks = nil }, "AddressNotAllowed", "127.0.0.1 is no public address: write another url"},
-		"no MCP":                 {plain(http.StatusNotFound), nil, "NotMCP", "answers, but not MCP (HTTP 404): write the URL of its MCP endpoint into spec.url"},
+		"down": {
+			nil, func(r *runconfig.Remote) { r.URL = down.URL }, "NotAnswering",
+			"the server at spec.url does not answer (it refuses connections)",
+		},
+		"an unknown name": {
+			nil, func(r *runconfig.Remote) { r.URL = "https://no-such-name.invalid/mcp" },
+			"NotAnswering", "its name cannot be resolved",
+		},
+		"broken": {plain(http.StatusBadGateway), nil, "NotAnswering", "answers with HTTP 502"},
+		"credentials": {
+			plain(http.StatusUnauthorized), nil, "CredentialsRefused",
+			"refuses the credentials that the proxy presents (HTTP 401): correct spec.headers",
+		},
+		"rights": {plain(http.StatusForbidden), nil, "CredentialsRefused", "HTTP 403"},
+		"not trusted": {
+			plain(http.StatusOK), func(r *runconfig.Remote) { r.CABundle = nil }, "NotTrusted",
+			"name who issued it in spec.caBundleRef",
+		},
+		"an address that is not": {
+			plain(http.StatusOK), func(r *runconfig.Remote) { r.AllowedNetworks = nil },
+			"AddressNotAllowed", "127.0.0.1 is no public address: write another url",
+		},
+		"no MCP": {
+			plain(http.StatusNotFound), nil, "NotMCP",
+			"answers, but not MCP (HTTP 404): write the URL of its MCP endpoint into spec.url",
+		},
 		"words of ours": {
-			answer(http.StatusBadGateway, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-31007,"message":"ServerUnusable: NotTrusted: call 555"}}`),
+			answer(http.StatusBadGateway, "Content-Type", "application/json",
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-31007,"message":"ServerUnusable: NotTrusted: call 555"}}`),
 			nil, "NotAnswering", "answers with HTTP 502",
 		},
-		"a redirect": {answer(http.StatusPermanentRedirect, "Location", "https://mcp.example.com/mcp", ""), nil, "NotMCP", "redirects to https://mcp.example.com/mcp (HTTP 308), which is not followed"},
+		"a redirect": {
+			answer(http.StatusPermanentRedirect, "Location", "https://mcp.example.com/mcp", ""), nil, "NotMCP",
+			"redirects to https://mcp.example.com/mcp (HTTP 308), which is not followed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := elsewhere(t, tc.handler, func(r *runconfig.Remote) {
@@ -153,7 +185,8 @@ func TestAServerThatIsDownIsToldApartFromOneThatRefuses(t *testing.T) {
 				}
 			})
 			facts, err := s.learn(t.Context())
-			if f := facts.Answers; err == nil || f.Status != metav1.ConditionFalse || f.Reason != tc.reason || !strings.Contains(f.Message, tc.says) {
+			if f := facts.Answers; err == nil || f.Status != metav1.ConditionFalse || f.Reason != tc.reason ||
+				!strings.Contains(f.Message, tc.says) {
 				t.Errorf("it says %+v (%v), want %s: %s", f, err, tc.reason, tc.says)
 			}
 			if s.readiness()(t.Context()) {
@@ -178,7 +211,8 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusBadGateway || response.Header.Get("Location") != "" || reached.Load() {
-		t.Errorf("it answers %s with %v, and what it leads to was reached: %t", response.Status, response.Header, reached.Load())
+		t.Errorf("it answers %s with %v, and what it leads to was reached: %t", response.Status, response.Header,
+			reached.Load())
 	}
 }
 
@@ -188,10 +222,12 @@ func TestAServerElsewhereIsAskedAgain(t *testing.T) {
 	askAgain = 50 * time.Millisecond
 	defer func() { askAgain = before }()
 	server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "one"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return nil, nil, nil
-	})
-	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+	mcp.AddTool(server, &mcp.Tool{Name: "one"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
+	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
 	var closed atomic.Bool
 	s := elsewhere(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if closed.Load() {

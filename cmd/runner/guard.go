@@ -18,7 +18,10 @@ import (
 
 // guard is what stands between callers and the backend, nil for nothing: first who
 // calls, then what.
-func guard(run runconfig.RunConfig, login *oidc.Login, memory *budget.Budget, logger *slog.Logger) (func(http.Handler, func(http.ResponseWriter, *http.Request, error)) http.Handler, error) {
+func guard(
+	run runconfig.RunConfig, login *oidc.Login, memory *budget.Budget,
+	logger *slog.Logger,
+) (func(http.Handler, func(http.ResponseWriter, *http.Request, error)) http.Handler, error) {
 	if run.Proxy.Authorization == nil {
 		if login == nil {
 			return nil, nil //nolint:nilnil // nothing is what is configured
@@ -55,7 +58,10 @@ func auditor(run runconfig.RunConfig, logger *slog.Logger) *slog.Logger {
 
 // notPermitted answers a call that the policies stop, or that cannot be held against them.
 func notPermitted(w http.ResponseWriter, r *http.Request, next http.Handler, refusal cedar.Refusal) {
-	denied := proxy.Denied{Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + refusal.Message, Messages: refusal.Messages, Batch: refusal.Batch}
+	denied := proxy.Denied{
+		Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + refusal.Message,
+		Messages: refusal.Messages, Batch: refusal.Batch,
+	}
 	status, code, name := http.StatusBadRequest, proxy.CodeNotJudged, "NotJudged"
 	switch refusal.Reason {
 	case cedar.NotPermitted:
@@ -76,14 +82,15 @@ func notPermitted(w http.ResponseWriter, r *http.Request, next http.Handler, ref
 	proxy.Answer(w, jsonrpc.Fail(status, code, "%s: %s", name, refusal.Message), refusal.ID)
 }
 
-// notListed answers a caller who has logged in and is not among those who may call. It reads the body, to answer its calls. memory is
-// what that has.
+// notListed answers a caller who has logged in and is not among those who may call. It reads the body, to answer its
+// calls. memory is what that has.
 func notListed(memory *budget.Budget) func(w http.ResponseWriter, r *http.Request, name string) (status int) {
 	return func(w http.ResponseWriter, r *http.Request, name string) int {
 		body, leave, err := memory.Read(r, payer)
 		defer leave()
 		d := proxy.Denied{
-			Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + name + " is not among those who may call this server. Its owner can add the " +
+			Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + name +
+				" is not among those who may call this server. Its owner can add the " +
 				"account to spec.kubernetes.serviceAccounts of the MCPOIDCConfig that the server names",
 		}
 		if err == nil {

@@ -20,14 +20,29 @@ func TestWhoIsAnotherCaller(t *testing.T) {
 		trusting bool
 		apart    bool
 	}{
-		"nothing":                       {request(""), request(""), true, false},
-		"a key":                         {request("", "X-Api-Key", "a"), request("", "X-Api-Key", "b"), false, true},
-		"a key in the query":            {request("?apiKey=a"), request("?apiKey=b"), false, true},
-		"a user in front":               {request("", "X-Forwarded-User", "a"), request("", "X-Forwarded-User", "b"), true, true},
-		"a certificate in front":        {request("", "X-Forwarded-Client-Cert", "a"), request("", "X-Forwarded-Client-Cert", "b"), true, true},
-		"a user that nobody trusts":     {request("", "X-Forwarded-User", "a"), request("", "X-Forwarded-User", "b"), false, false},
-		"a way":                         {request("", "Forwarded", "for=192.0.2.1"), request("", "Forwarded", "for=192.0.2.2"), true, false},
-		"an address":                    {request("", "X-Forwarded-For", "192.0.2.1:1"), request("", "X-Forwarded-For", "192.0.2.1:2"), true, false},
+		"nothing":            {request(""), request(""), true, false},
+		"a key":              {request("", "X-Api-Key", "a"), request("", "X-Api-Key", "b"), false, true},
+		"a key in the query": {request("?apiKey=a"), request("?apiKey=b"), false, true},
+		"a user in front": {
+			request("", "X-Forwarded-User", "a"), request("", "X-Forwarded-User", "b"), true,
+			true,
+		},
+		"a certificate in front": {
+			request("", "X-Forwarded-Client-Cert", "a"),
+			request("", "X-Forwarded-Client-Cert", "b"), true, true,
+		},
+		"a user that nobody trusts": {
+			request("", "X-Forwarded-User", "a"), request("", "X-Forwarded-User", "b"), false,
+			false,
+		},
+		"a way": {
+			request("", "Forwarded", "for=192.0.2.1"),
+			request("", "Forwarded", "for=192.0.2.2"), true, false,
+		},
+		"an address": {
+			request("", "X-Forwarded-For", "192.0.2.1:1"),
+			request("", "X-Forwarded-For", "192.0.2.1:2"), true, false,
+		},
 		"a trace":                       {request("", "Traceparent", "a"), request("", "Traceparent", "b"), true, false},
 		"a query that looks like a key": {request("?X-Api-Key"), request("", "X-Api-Key", ""), false, true},
 	} {
@@ -37,7 +52,8 @@ func TestWhoIsAnotherCaller(t *testing.T) {
 	}
 }
 
-// What lets a caller in goes with the question which eras the backend speaks; a load balancer's words do if they reach the backend.
+// What lets a caller in goes with the question which eras the backend speaks; a load balancer's words do if they reach
+// the backend.
 func TestWhatLetsACallerIn(t *testing.T) {
 	for name, want := range map[string]struct{ always, trusting bool }{
 		"X-Api-Key":        {true, true},
@@ -48,7 +64,8 @@ func TestWhatLetsACallerIn(t *testing.T) {
 		"Baggage":          {false, false},
 		"User-Agent":       {false, false},
 	} {
-		if always, trusting := credential(name, false), credential(name, true); always != want.always || trusting != want.trusting {
+		if always, trusting := credential(name, false), credential(name, true); always != want.always ||
+			trusting != want.trusting {
 			t.Errorf("%s: %v, and %v with a trusted load balancer", name, always, trusting)
 		}
 	}

@@ -26,8 +26,8 @@ import (
 // through its Service on this node yet, and one that is mended sends no event.
 const (
 	askTimeout = 15 * time.Second
-	// startPatience is how long a bridge may take for an answer, which starts its server first. It is longer than the bridge
-	// itself waits, as its clients do.
+	// startPatience is how long a bridge may take for an answer, which starts its server first. It is longer than the
+	// bridge itself waits, as its clients do.
 	startPatience = 65 * time.Second
 	firstPause    = 250 * time.Millisecond
 	lastPause     = 30 * time.Second
@@ -83,7 +83,8 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 			}
 			attempt, began, pause, wait = 0, time.Now(), firstPause, askAgain
 		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
-			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error", printable.Line(err.Error(), maxName))
+			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error",
+				printable.Line(err.Error(), maxName))
 			told = facts
 			tell(facts)
 		}
@@ -103,7 +104,8 @@ func partial(f backend.Facts) bool {
 // lasts reports whether a failure is more than a backend that has just become
 // ready, and whose Service is not known or led to everywhere yet.
 func lasts(reason string, attempts int, since time.Duration) bool {
-	return (attempts >= patience || since >= patience*askTimeout) && (reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
+	return (attempts >= patience || since >= patience*askTimeout) &&
+		(reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
 }
 
 // askTime is how long one asking may take: a bridge starts its server for the question of its era, and for a session.
@@ -200,14 +202,19 @@ var asksNothing = &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
 
 func connectMCP(ctx context.Context, client *asking, endpoint, revision string) (*mcp.ClientSession, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: protocol.OwnClient, Version: version}, asksNothing)
-	transport := &mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &client.Client, DisableStandaloneSSE: true, MaxRetries: -1}
+	transport := &mcp.StreamableClientTransport{
+		Endpoint: endpoint, HTTPClient: &client.Client, DisableStandaloneSSE: true,
+		MaxRetries: -1,
+	}
 	return c.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 }
 
 // versions are the revisions that the backend was seen to speak: the one that
 // was agreed on, and the legacy one if that is offered as well, with what was said at
 // the begin of its session.
-func versions(ctx context.Context, client *asking, endpoint, agreed string) (seen []string, begun *mcp.InitializeResult) {
+func versions(
+	ctx context.Context, client *asking, endpoint, agreed string,
+) (seen []string, begun *mcp.InitializeResult) {
 	seen = []string{agreed}
 	if agreed > protocol.Legacy {
 		if session, err := connectMCP(ctx, client, endpoint, protocol.Legacy); err == nil {

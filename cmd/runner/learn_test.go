@@ -35,11 +35,13 @@ func serving(t *testing.T, name string, options *mcp.StreamableHTTPOptions) sett
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1.2.3"}, nil)
 	for _, tool := range []string{"one", "two"} {
-		mcp.AddTool(server, &mcp.Tool{Name: tool}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return nil, nil, nil
-		})
+		mcp.AddTool(server, &mcp.Tool{Name: tool},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return nil, nil, nil
+			})
 	}
-	server.AddPrompt(&mcp.Prompt{Name: "p"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) { return nil, nil })
+	server.AddPrompt(&mcp.Prompt{Name: "p"},
+		func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) { return nil, nil })
 	return at(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
 }
 
@@ -63,15 +65,21 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 		Server:  &v1alpha1.ServerInfo{Name: "bench", Version: "1.2.3"},
 		Tools:   new(int32(2)), Prompts: new(int32(1)), Resources: new(int32(0)),
 	}
-	nobody := &runconfig.Authorization{Policies: []runconfig.Policy{{Name: "nobody", Text: `forbid(principal, action, resource);`}}}
-	both, modern := []string{"2025-11-25", "2026-07-28"}, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}
+	nobody := &runconfig.Authorization{
+		Policies: []runconfig.Policy{{Name: "nobody", Text: `forbid(principal, action, resource);`}},
+	}
+	both, modern := []string{"2025-11-25", "2026-07-28"},
+		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}
 	for name, tc := range map[string]struct {
 		options  *mcp.StreamableHTTPOptions
 		guard    func(*runconfig.RunConfig)
 		versions []string
 	}{
-		"modern and legacy":         {modern, func(*runconfig.RunConfig) {}, both},
-		"legacy, translated":        {&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}, func(*runconfig.RunConfig) {}, both},
+		"modern and legacy": {modern, func(*runconfig.RunConfig) {}, both},
+		"legacy, translated": {
+			&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true},
+			func(*runconfig.RunConfig) {}, both,
+		},
 		"policies that let nobody":  {modern, func(r *runconfig.RunConfig) { r.Proxy.Authorization = nobody }, both},
 		"a login, and who is in it": {modern, guardedBy("https://login.example.com"), both},
 	} {
@@ -88,8 +96,8 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 	}
 }
 
-// A backend that is not up when the proxy asks first which eras it speaks is asked again before clients call: they may be of the other
-// era, and so may the one of the status. So is one that begins no session yet.
+// A backend that is not up when the proxy asks first which eras it speaks is asked again before clients call: they may
+// be of the other era, and so may the one of the status. So is one that begins no session yet.
 func TestAProxyIsReadyOnceItServesBothEras(t *testing.T) {
 	ways := map[string]func(ctx context.Context, s settings) []string{
 		"readiness": func(ctx context.Context, s settings) []string {
@@ -105,7 +113,8 @@ func TestAProxyIsReadyOnceItServesBothEras(t *testing.T) {
 		},
 	}
 	for name, options := range map[string]*mcp.StreamableHTTPOptions{
-		"server/discover": {DisableLocalhostProtection: true}, "initialize": {Stateless: true, DisableLocalhostProtection: true},
+		"server/discover": {DisableLocalhostProtection: true},
+		"initialize":      {Stateless: true, DisableLocalhostProtection: true},
 	} {
 		for of, wait := range ways {
 			t.Run(of+" of one without an answer to its first two "+name, func(t *testing.T) {
@@ -131,14 +140,17 @@ func TestAProxyIsReadyOnceItServesBothEras(t *testing.T) {
 	}
 }
 
-// A list that fails once, as where a pod ends meanwhile, would be missing from the status until the next rollout. One that always fails is.
+// A list that fails once, as where a pod ends meanwhile, would be missing from the status until the next rollout. One
+// that always fails is.
 func TestAListThatFailsIsAskedForAgain(t *testing.T) {
 	for name, failures := range map[string]int32{"once": 1, "always": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
 			var failed atomic.Int32
 			sdk := mcp.NewServer(&mcp.Implementation{Name: "weak", Version: "1"}, nil)
-			sdk.AddPrompt(&mcp.Prompt{Name: "p"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) { return nil, nil })
-			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
+			sdk.AddPrompt(&mcp.Prompt{Name: "p"},
+				func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) { return nil, nil })
+			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
+				&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
 			s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Mcp-Method") == "prompts/list" && failed.Add(1) <= failures {
 					w.WriteHeader(http.StatusBadGateway)
@@ -169,7 +181,8 @@ func TestDetectionIsNotWaitedForWithoutEnd(t *testing.T) {
 // What begins no session, and will not the next moment, is not waited for.
 func TestABackendThatRefusesSessionsIsNotWaitedFor(t *testing.T) {
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "modern", Version: "1"}, nil)
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
+		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
 	s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if strings.Contains(string(body), `"initialize"`) {
@@ -237,15 +250,23 @@ func TestABackendOfBeforeIsNotWhatIsReported(t *testing.T) {
 	var now atomic.Pointer[http.Handler]
 	become := func(version string) {
 		server := mcp.NewServer(&mcp.Implementation{Name: "echo", Version: version}, nil)
-		var handler http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+		var handler http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+			&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
 		now.Store(&handler)
 	}
 	become("1")
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
+	backend := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
 	t.Cleanup(func() { backend.CloseClientConnections(); backend.Close() })
 	p := start(t, sample(t), backend.URL)
 	p.await("it reaches the backend", func() bool { return p.get("/readyz") == http.StatusOK })
-	s := settings{inside: to(p.calls), run: runconfig.RunConfig{Backend: runconfig.Backend{Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"}}}
+	s := settings{
+		inside: to(p.calls),
+		run: runconfig.RunConfig{
+			Backend: runconfig.Backend{Path: "/mcp"},
+			Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"},
+		},
+	}
 	if first, err := s.learn(t.Context()); err != nil || first.Server == nil || first.Server.Version != "1" {
 		t.Fatalf("it is %+v: %v", first.Server, err)
 	}
@@ -279,47 +300,76 @@ var notMCP = map[string]struct {
 }{
 	"another path": {
 		plain(http.StatusNotFound), "NotMCP",
-		port + "answers, but not MCP at /mcp (HTTP 404): write the path of its MCP endpoint into spec.path, or transport: sse if the image speaks the older transport only", false,
+		port + "answers, but not MCP at /mcp (HTTP 404): write the path of its MCP endpoint into spec.path, or transport: " +
+			"sse if the image speaks the older transport only", false,
 	},
-	"another method": {plain(http.StatusMethodNotAllowed), "NotMCP", port + "answers, but not MCP at /mcp (HTTP 405): write the path", false},
+	"another method": {
+		plain(http.StatusMethodNotAllowed), "NotMCP",
+		port + "answers, but not MCP at /mcp (HTTP 405): write the path", false,
+	},
 	"a slash too few": {
 		answer(http.StatusTemporaryRedirect, "Location", "http://echo-proxy.team.svc:8000/mcp/", ""), "NotMCP",
-		"the backend redirects to /mcp/ (HTTP 307), which is not followed: write the path of its MCP endpoint into spec.path", false,
+		"the backend redirects to /mcp/ (HTTP 307), which is not followed: write the path of its MCP endpoint into spec.path",
+		false,
 	},
-	"a redirect to odd places":   {answer(http.StatusFound, "Location", "/\u202emcp", ""), "NotMCP", "the backend redirects to /%E2%80%AEmcp (HTTP 302)", false},
-	"a redirect to another host": {answer(http.StatusFound, "Location", "https://login.example.com/?next=x", ""), "NotMCP", "the backend redirects to https://login.example.com/ (HTTP 302)", false},
+	"a redirect to odd places": {
+		answer(http.StatusFound, "Location", "/\u202emcp", ""), "NotMCP",
+		"the backend redirects to /%E2%80%AEmcp (HTTP 302)", false,
+	},
+	"a redirect to another host": {
+		answer(http.StatusFound, "Location", "https://login.example.com/?next=x", ""), "NotMCP",
+		"the backend redirects to https://login.example.com/ (HTTP 302)", false,
+	},
 	"a web page": {
 		answer(http.StatusOK, "Content-Type", "text/html; charset=utf-8", "<html>"), "NotMCP",
 		"(HTTP 200, text/html): write the port and path of its MCP endpoint into spec.port and spec.path", false,
 	},
-	"JSON of another kind": {answer(http.StatusOK, "Content-Type", "application/json", `{"hello":1}`), "NotMCP", "(HTTP 200, application/json)", false},
-	"a broken one":         {plain(http.StatusInternalServerError), "NotAnswering", port + "answers MCP at /mcp with HTTP 500: look at its log", false},
+	"JSON of another kind": {
+		answer(http.StatusOK, "Content-Type", "application/json", `{"hello":1}`), "NotMCP",
+		"(HTTP 200, application/json)", false,
+	},
+	"a broken one": {
+		plain(http.StatusInternalServerError), "NotAnswering",
+		port + "answers MCP at /mcp with HTTP 500: look at its log", false,
+	},
 	"one that refuses": {
-		answer(http.StatusBadRequest, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no key"}}`),
-		"NotMCP", "(HTTP 400, JSON-RPC error -32000): it refuses an initialize of MCP; where it wants credentials, HTTP 401 would say so", true,
+		answer(http.StatusBadRequest, "Content-Type", "application/json",
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no key"}}`),
+		"NotMCP", "(HTTP 400, JSON-RPC error -32000): it refuses an initialize of MCP; where it wants credentials, HTTP " +
+			"401 would say so", true,
 	},
 	"one of the older transport": {
 		plain(http.StatusBadRequest), "NotMCP",
-		"(HTTP 400): it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it wants credentials", true,
+		"(HTTP 400): it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where " +
+			"it wants credentials", true,
 	},
 	"one that breaks off": {
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "NotAnswering",
-		port + "does not answer (it broke the connection off): look at its log, and write the port on which the image listens into spec.port", false,
+		port + "does not answer (it broke the connection off): look at its log, and write the port on which the image " +
+			"listens into spec.port", false,
 	},
-	"one that asks who is there": {plain(http.StatusUnauthorized), "Answers", "the backend asks for credentials (HTTP 401), so what it offers is not known", true},
+	"one that asks who is there": {
+		plain(http.StatusUnauthorized), "Answers",
+		"the backend asks for credentials (HTTP 401), so what it offers is not known", true,
+	},
 	"one that checks Host": {
-		answer(http.StatusForbidden, "Content-Type", "text/plain", "Access is only\x1b[1m allowed at\nlocalhost:8080"+strings.Repeat("!", 8<<10)), "Answers",
+		answer(http.StatusForbidden, "Content-Type", "text/plain",
+			"Access is only\x1b[1m allowed at\nlocalhost:8080"+strings.Repeat("!", 8<<10)), "Answers",
 		"the backend refuses the question (HTTP 403: Access is only[1m allowed at localhost:8080!!", true,
 	},
 	"one that checks Host and says so in JSON-RPC": {
-		answer(http.StatusForbidden, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid Host"}}`), "Answers",
-		"the backend refuses the question (HTTP 403: Invalid Host), so what it offers is not known: servers that check Host answer so, see docs/how-to/transports.md", true,
+		answer(http.StatusForbidden, "Content-Type", "application/json",
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid Host"}}`), "Answers",
+		"the backend refuses the question (HTTP 403: Invalid Host), so what it offers is not known: servers that check " +
+			"Host answer so, see docs/how-to/transports.md", true,
 	},
 	"one that forbids in JSON": {
-		answer(http.StatusForbidden, "Content-Type", "application/json", `{"error":"Invalid Host"}`), "Answers", `(HTTP 403: {"error":"Invalid Host"}), so what`, true,
+		answer(http.StatusForbidden, "Content-Type", "application/json", `{"error":"Invalid Host"}`), "Answers",
+		`(HTTP 403: {"error":"Invalid Host"}), so what`, true,
 	},
 	"one that forbids without a word": {
-		answer(http.StatusForbidden, "Content-Type", "text/plain", ""), "Answers", "the backend refuses the question (HTTP 403), so what it offers is not known: servers", true,
+		answer(http.StatusForbidden, "Content-Type", "text/plain", ""), "Answers",
+		"the backend refuses the question (HTTP 403), so what it offers is not known: servers", true,
 	},
 	"one that goes on and on": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -333,7 +383,8 @@ func TestWhatIsSaidOfABackendThatDoesNotAnswerMCP(t *testing.T) {
 			s := through(t, at(t, tc.backend))
 			facts, err := s.learn(t.Context())
 			got := facts.Answers
-			if got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) || (got.Status == metav1.ConditionTrue) != (err == nil) {
+			if got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) ||
+				(got.Status == metav1.ConditionTrue) != (err == nil) {
 				t.Errorf("%s, %s: %s (%v)\nwant %s", got.Status, got.Reason, got.Message, err, tc.says)
 			}
 			if again, _ := s.learn(t.Context()); again.Answers != got {
@@ -374,7 +425,8 @@ func TestWhyABackendDoesNotAnswerIsToldOnce(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	var told []string
-	s.ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = append(told, facts.Answers.Reason) })
+	s.ask(t.Context(), slog.New(slog.DiscardHandler),
+		func(facts backend.Facts) { told = append(told, facts.Answers.Reason) })
 	if want := []string{"NotMCP", "Answers"}; !slices.Equal(told, want) {
 		t.Errorf("told %v", told)
 	}
@@ -421,7 +473,8 @@ func TestNamesAreMadeFitForTheStatus(t *testing.T) {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
-	facts, err := serving(t, "\u202eecho\x07", &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}).learn(t.Context())
+	facts, err := serving(t, "\u202eecho\x07",
+		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}).learn(t.Context())
 	if err != nil || facts.Server.Name != "echo" {
 		t.Errorf("got %+v, %v", facts.Server, err)
 	}

@@ -32,8 +32,10 @@ func login(s settings, memory *budget.Budget, logger *slog.Logger) (*oidc.Login,
 		return nil, fmt.Errorf("reading proxy.authentication.resource: %w", err)
 	}
 	config := oidc.Config{
-		Issuer: a.Issuer, Discovery: strings.TrimSuffix(a.Issuer, "/") + discovery, KeysURL: a.KeysURL, Client: &http.Client{},
-		Algorithms: a.Algorithms, Audiences: a.Audiences, Scopes: a.Scopes, Skew: time.Duration(a.ClockSkewSeconds) * time.Second,
+		Issuer: a.Issuer, Discovery: strings.TrimSuffix(a.Issuer, "/") + discovery, KeysURL: a.KeysURL,
+		Client:     &http.Client{},
+		Algorithms: a.Algorithms, Audiences: a.Audiences, Scopes: a.Scopes,
+		Skew:          time.Duration(a.ClockSkewSeconds) * time.Second,
 		UsernameClaim: a.UsernameClaim, GroupsClaim: a.GroupsClaim, Usernames: a.Usernames, Resource: resource,
 		Refuse: notLoggedIn, Deny: notListed(memory), Log: logger,
 		Audit: auditor(s.run, logger),
@@ -42,7 +44,10 @@ func login(s settings, memory *budget.Budget, logger *slog.Logger) (*oidc.Login,
 		config.Client.Transport = oidc.Trusting(filepath.Join(s.files, runconfig.CAFile))
 	}
 	if i := a.Introspection; i != nil {
-		config.Introspection = &oidc.Introspection{URL: i.URL, ClientID: i.ClientID, SecretFile: filepath.Join(s.files, runconfig.ClientSecretFile)}
+		config.Introspection = &oidc.Introspection{
+			URL: i.URL, ClientID: i.ClientID,
+			SecretFile: filepath.Join(s.files, runconfig.ClientSecretFile),
+		}
 	}
 	if a.Issuer == "" {
 		if err := clusterIssuer(&config); err != nil {

@@ -25,12 +25,17 @@ const endpoint = "https://mcp.example.com/echo/mcp"
 func guardedBy(issuer string) func(*runconfig.RunConfig) {
 	return func(r *runconfig.RunConfig) {
 		r.Proxy.Authentication = &runconfig.Authentication{
-			Issuer: issuer, Algorithms: []string{"RS256"}, UsernameClaim: "sub", CABundle: &runconfig.Key{Name: "ca", Key: "ca.crt"},
-			Introspection: &runconfig.Introspection{URL: issuer + "/introspect", ClientID: "mcp:proxy", ClientSecret: runconfig.Key{Name: "s", Key: "k"}},
-			GroupsClaim:   "team", Resource: endpoint, Audiences: []string{endpoint}, Scopes: []string{"tools"},
+			Issuer: issuer, Algorithms: []string{"RS256"}, UsernameClaim: "sub",
+			CABundle: &runconfig.Key{Name: "ca", Key: "ca.crt"},
+			Introspection: &runconfig.Introspection{
+				URL: issuer + "/introspect", ClientID: "mcp:proxy",
+				ClientSecret: runconfig.Key{Name: "s", Key: "k"},
+			},
+			GroupsClaim: "team", Resource: endpoint, Audiences: []string{endpoint}, Scopes: []string{"tools"},
 		}
 		r.Proxy.Authorization = &runconfig.Authorization{Policies: []runconfig.Policy{{
-			Name: "team", Text: `permit(principal in Group::"blue", action == Action::"call_tool", resource == Tool::"add") when { principal.claim_team == "blue" };`,
+			Name: "team",
+			Text: `permit(principal in Group::"blue", action == Action::"call_tool", resource == Tool::"add") when { principal.claim_team == "blue" };`,
 		}}}
 	}
 }
@@ -39,7 +44,10 @@ func guardedBy(issuer string) func(*runconfig.RunConfig) {
 func mounted(t *testing.T, issuer *oidctest.Issuer) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	for name, content := range map[string]string{runconfig.CAFile: string(issuer.Bundle()), runconfig.ClientSecretFile: "secret"} {
+	for name, content := range map[string]string{
+		runconfig.CAFile:           string(issuer.Bundle()),
+		runconfig.ClientSecretFile: "secret",
+	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -68,32 +76,46 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 	p.await("it reaches the backend without a token", func() bool { return p.get("/readyz") == http.StatusOK })
 
 	now := time.Now()
-	claims := oidctest.Object{"iss": issuer.URL, "sub": "ann", "aud": endpoint, "exp": now.Unix() + 600, "scope": "tools", "team": "blue"}
+	claims := oidctest.Object{
+		"iss": issuer.URL, "sub": "ann", "aud": endpoint, "exp": now.Unix() + 600, "scope": "tools",
+		"team": "blue",
+	}
 	token := func(change oidctest.Object) string {
 		return "Bearer " + issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, claims.With(change))
 	}
 	issuer.Tokens.Store("opaque", claims)
-	told, where := map[string]string{}, `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/echo/mcp", scope="tools"`
+	told, where := map[string]string{},
+		`resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/echo/mcp", scope="tools"`
 	for name, tc := range map[string]struct {
 		authorization, tool string
 		status              int
 		says, challenge     string
 	}{
-		"no token":           {"", "add", 401, "NotLoggedIn: no token", where},
-		"for another server": {token(oidctest.Object{"aud": "https://other"}), "add", 401, "NotLoggedIn: the token is for another audience", `error="invalid_token"`},
-		"without the scope":  {token(oidctest.Object{"scope": "other"}), "add", 403, "NotLoggedIn: the token lacks a scope", `error="insufficient_scope"`},
-		"of another team":    {token(oidctest.Object{"team": "red"}), "add", 200, `"text":"NotPermitted: Client::\"ann\" may not call tool \"add\"`, ""},
-		"for another tool":   {token(nil), "drop", 200, `"text":"NotPermitted: Client::\"ann\" may not call tool \"drop\"`, ""},
-		"opaque":             {"Bearer opaque", "add", 200, `"result"`, ""},
-		"permitted":          {token(nil), "add", 200, `"result"`, ""},
-		"another caller":     {token(oidctest.Object{"sub": "bob"}), "add", 200, `"result"`, ""},
+		"no token": {"", "add", 401, "NotLoggedIn: no token", where},
+		"for another server": {
+			token(oidctest.Object{"aud": "https://other"}), "add", 401,
+			"NotLoggedIn: the token is for another audience", `error="invalid_token"`,
+		},
+		"without the scope": {
+			token(oidctest.Object{"scope": "other"}), "add", 403, "NotLoggedIn: the token lacks a scope",
+			`error="insufficient_scope"`,
+		},
+		"of another team": {
+			token(oidctest.Object{"team": "red"}), "add", 200,
+			`"text":"NotPermitted: Client::\"ann\" may not call tool \"add\"`, "",
+		},
+		"for another tool": {token(nil), "drop", 200, `"text":"NotPermitted: Client::\"ann\" may not call tool \"drop\"`, ""},
+		"opaque":           {"Bearer opaque", "add", 200, `"result"`, ""},
+		"permitted":        {token(nil), "add", 200, `"result"`, ""},
+		"another caller":   {token(oidctest.Object{"sub": "bob"}), "add", 200, `"result"`, ""},
 	} {
 		got = nil
 		response, body := p.callTool(tc.authorization, tc.tool)
 		if response.StatusCode != tc.status || !strings.Contains(body, tc.says) {
 			t.Errorf("%s: %d %s, want %d with %s", name, response.StatusCode, body, tc.status, tc.says)
 		}
-		if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, tc.challenge) || tc.challenge == "" && challenge != "" {
+		if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, tc.challenge) ||
+			tc.challenge == "" && challenge != "" {
 			t.Errorf("%s: challenged with %q", name, challenge)
 		}
 		if reached := got != nil; reached != (tc.says == `"result"`) || got.Get("Authorization") != "" {
@@ -143,7 +165,8 @@ func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		front(nil, nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}")))
+		front(nil, nil).ServeHTTP(httptest.NewRecorder(),
+			httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}")))
 		for _, kind := range []string{"msg=authentication", "msg=authorization"} {
 			if strings.Contains(log.String(), kind) == off {
 				t.Errorf("with noAudit %t the log is:\n%s", off, &log)
@@ -204,7 +227,8 @@ func (p *process) describes(issuer string) {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(body), `"authorization_servers":["`+issuer+`"]`) {
+	if err != nil || response.StatusCode != http.StatusOK ||
+		!strings.Contains(string(body), `"authorization_servers":["`+issuer+`"]`) {
 		p.t.Errorf("the metadata: %d %s, %v", response.StatusCode, body, err)
 	}
 }
@@ -218,8 +242,9 @@ func TestTheClusterIsAskedForItsKeys(t *testing.T) {
 		issuer.Config.Handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(api.Close)
-	t.Setenv("KUBECONFIG", text(t, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],`+
-		`"clusters":[{"name":"x","cluster":{"server":"`+api.URL+`"}}]}`))
+	t.Setenv("KUBECONFIG", text(t,
+		`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],`+
+			`"clusters":[{"name":"x","cluster":{"server":"`+api.URL+`"}}]}`))
 	run := runconfig.RunConfig{Proxy: runconfig.Proxy{Authentication: &runconfig.Authentication{
 		Algorithms: []string{"RS256"}, UsernameClaim: "sub", Usernames: []string{"system:serviceaccount:a:b"},
 		Resource: endpoint, Audiences: []string{endpoint},
@@ -236,11 +261,13 @@ func TestTheClusterIsAskedForItsKeys(t *testing.T) {
 			`400 {"jsonrpc":"2.0","id":null,"error":{"code":-32018,`,
 		},
 	} {
-		token := issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"iss": issuer.URL, "sub": subject, "aud": []string{endpoint}, "exp": time.Now().Unix() + 60})
+		token := issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"},
+			oidctest.Object{"iss": issuer.URL, "sub": subject, "aud": []string{endpoint}, "exp": time.Now().Unix() + 60})
 		for i, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, ""} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 			r.Header.Set("Authorization", "Bearer "+token)
-			if h.ServeHTTP(w, r); !strings.HasPrefix(fmt.Sprintf("%d %s", w.Code, w.Body), want[i]) || w.Header().Get("Www-Authenticate") != "" {
+			if h.ServeHTTP(w, r); !strings.HasPrefix(fmt.Sprintf("%d %s", w.Code, w.Body), want[i]) ||
+				w.Header().Get("Www-Authenticate") != "" {
 				t.Errorf("%s with %q: %d %s, want %s", subject, body, w.Code, w.Body, want[i])
 			}
 		}

@@ -3,10 +3,10 @@
 //
 // main.go is the life of the process, memory.go what it takes of the machine,
 // settings.go what it is told, serve.go what the proxy serves, guard.go what stands
-// in front of that, translate.go what translates between the eras of MCP, login.go whose tokens are accepted, watch.go what it sees of the
-// cluster, passes.go the loop that applies and reports, learn.go what it asks the
-// backend, door.go by which way, detection.go what it waits for, asking.go how, and answer.go what it makes of an answer. As `freehold-runner
-// bridge`, bridge.go, it runs in the backend's pod of a server that does not speak
+// in front of that, translate.go what translates between the eras of MCP, login.go whose tokens are accepted, watch.go
+// what it sees of the cluster, passes.go the loop that applies and reports, learn.go what it asks the
+// backend, door.go by which way, detection.go what it waits for, asking.go how, and answer.go what it makes of an
+// answer. As `freehold-runner bridge`, bridge.go, it runs in the backend's pod of a server that does not speak
 // streamable HTTP.
 package main
 
@@ -63,8 +63,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "freehold-runner:", err)
 		os.Exit(misconfigured)
 	}
-	logger := slog.New(s.logFormat.Handler(os.Stderr, s.logLevel)).With("namespace", s.run.Server.Namespace, "server", s.run.Server.Name,
-		"generation", s.run.Workload.Generation)
+	logger := slog.New(s.logFormat.Handler(os.Stderr, s.logLevel)).
+		With("namespace", s.run.Server.Namespace, "server", s.run.Server.Name,
+			"generation", s.run.Workload.Generation)
 	log.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 	// Nothing is applied once ctx has ended.

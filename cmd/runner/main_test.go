@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -24,197 +22,12 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
-// binary is the runner, built once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "freehold-runner-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "freehold-runner")
-	out, err := exec.Command("go", "build", "-tags", "fieldsv1string", "-ldflags", "-s -w", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if path, err := binary(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
 	}
 	os.Exit(code)
-}
-
-// sample is a run config whose content has the hash of its revision.
-func sample(t *testing.T, edit ...func(*runconfig.RunConfig)) runconfig.RunConfig {
-	t.Helper()
-	run := runconfig.RunConfig{
-		Version:   runconfig.Version,
-		Server:    runconfig.Server{Namespace: "team", Name: "echo", UID: "1111"},
-		Backend:   runconfig.Backend{Image: "echo:1", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
-		Proxy:     runconfig.Proxy{Port: 8000, Path: "/mcp"},
-		Rendering: runconfig.Rendering{Proxy: "p", Backend: "b"},
-	}
-	for _, e := range edit {
-		e(&run)
-	}
-	hash, err := run.ContentHash()
-	if err != nil {
-		t.Fatal(err)
-	}
-	run.Workload = runconfig.Workload{Generation: 7, Hash: hash}
-	return run
-}
-
-func file(t *testing.T, run runconfig.RunConfig) string {
-	t.Helper()
-	data, err := run.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text(t, string(data))
-}
-
-func text(t *testing.T, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), runconfig.FileName)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// process is a runner that runs.
-type process struct {
-	t             *testing.T
-	command       *exec.Cmd
-	calls, probes string
-	mu            sync.Mutex
-	log           bytes.Buffer
-}
-
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-func (p *process) said() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
-}
-
-func address(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// keys is a directory with a key of session ids.
-func keys(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, runconfig.SessionKey), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// start runs the binary in front of backend, with an API server that nobody
-// answers for.
-func start(t *testing.T, run runconfig.RunConfig, backend string, more ...string) *process {
-	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, calls: address(t), probes: address(t)}
-	isFlag := func(s string) bool { return strings.HasPrefix(s, "--") }
-	flags := slices.DeleteFunc(slices.Clone(more), func(s string) bool { return !isFlag(s) })
-	p.command = exec.Command(path, append(flags, "--config", file(t, run), "--address", p.calls, "--probe-address", p.probes, "--backend", backend, "--session-keys", keys(t))...)
-	kubeconfig := text(t, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],`+
-		`"clusters":[{"name":"x","cluster":{"server":"http://`+address(t)+`"}}]}`)
-	p.command.Env = append([]string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}, slices.DeleteFunc(more, isFlag)...)
-	p.command.Stderr = p
-	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.command.Process.Kill()
-		_ = p.command.Wait()
-	})
-	p.await("it is alive", func() bool { return p.get("/livez") == http.StatusOK })
-	return p
-}
-
-func (p *process) await(what string, is func() bool) {
-	p.t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.t.Fatalf("waited in vain until %s; it said:\n%s", what, p.said())
-		}
-	}
-}
-
-// get asks the probes, 0 if they do not answer.
-func (p *process) get(path string) int {
-	response, err := http.Get("http://" + p.probes + path)
-	if err != nil {
-		return 0
-	}
-	defer response.Body.Close()
-	return response.StatusCode
-}
-
-func (p *process) call() (int, string) {
-	p.t.Helper()
-	return p.send("{}")
-}
-
-func (p *process) send(message string) (int, string) {
-	p.t.Helper()
-	response, err := http.Post("http://"+p.calls+"/mcp", "application/json", strings.NewReader(message))
-	if err != nil {
-		p.t.Fatalf("%v; it said:\n%s", err, p.said())
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
-}
-
-// asksWhoIsThere answers the runner's own messages: with a wish for credentials,
-// which is MCP enough.
-func asksWhoIsThere(w http.ResponseWriter, r *http.Request) bool {
-	body, err := io.ReadAll(r.Body)
-	if err != nil || !bytes.Contains(body, []byte(`"method"`)) {
-		return false
-	}
-	w.WriteHeader(http.StatusUnauthorized)
-	return true
-}
-
-func answering(t *testing.T, answer string) string {
-	t.Helper()
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !asksWhoIsThere(w, r) {
-			_, _ = io.WriteString(w, answer)
-		}
-	}))
-	t.Cleanup(backend.Close)
-	return backend.URL
-}
-
-func carrying(generation, hash string) []string {
-	return []string{runconfig.EnvGeneration + "=" + generation, runconfig.EnvHash + "=" + hash}
 }
 
 func TestWithoutItsRunConfigItSaysWhyInOneLine(t *testing.T) {
@@ -231,15 +44,33 @@ func TestWithoutItsRunConfigItSaysWhyInOneLine(t *testing.T) {
 		want string
 		env  []string
 	}{
-		"other number":   {[]string{"--config", file(t, run)}, "the environment says workload generation 6", carrying("6", run.Workload.Hash)},
-		"other hash":     {[]string{"--config", file(t, run)}, "with hash abc", carrying("7", "abc")},
-		"other content":  {[]string{"--config", file(t, changed)}, "the content has hash", carrying("7", run.Workload.Hash)},
-		"no file":        {[]string{"--config", missing}, "freehold-runner: reading the run config: open " + missing + ": no such file or directory\n", nil},
-		"no JSON":        {[]string{"--config", text(t, "x")}, "invalid character 'x'", nil},
-		"nothing in it":  {[]string{"--config", text(t, `{"version":"v1"}`)}, "server.namespace: missing; server.name: missing", nil},
-		"newer version":  {[]string{"--config", text(t, `{"version":"v9"}`)}, `version: is "v9", this runner reads "v1"`, nil},
-		"unknown flag":   {[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag", nil},
-		"backend's path": {[]string{"--config", file(t, sample(t)), "--backend", "http://x/mcp"}, "write scheme and host", nil},
+		"other number": {
+			[]string{"--config", file(t, run)},
+			"the environment says workload generation 6",
+			carrying("6", run.Workload.Hash),
+		},
+		"other hash":    {[]string{"--config", file(t, run)}, "with hash abc", carrying("7", "abc")},
+		"other content": {[]string{"--config", file(t, changed)}, "the content has hash", carrying("7", run.Workload.Hash)},
+		"no file": {
+			[]string{"--config", missing},
+			"freehold-runner: reading the run config: open " + missing + ": no such file or directory\n", nil,
+		},
+		"no JSON": {[]string{"--config", text(t, "x")}, "invalid character 'x'", nil},
+		"nothing in it": {
+			[]string{"--config", text(t, `{"version":"v1"}`)},
+			"server.namespace: missing; server.name: missing", nil,
+		},
+		"newer version": {
+			[]string{"--config", text(t, `{"version":"v9"}`)},
+			`version: is "v9", this runner reads "v1"`,
+			nil,
+		},
+		"unknown flag": {[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag", nil},
+		"backend's path": {
+			[]string{"--config", file(t, sample(t)), "--backend", "http://x/mcp"},
+			"write scheme and host",
+			nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
@@ -252,7 +83,8 @@ func TestWithoutItsRunConfigItSaysWhyInOneLine(t *testing.T) {
 				t.Errorf("it ended with %v, want exit code %d", err, misconfigured)
 			}
 			said := stderr.String()
-			if strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "freehold-runner: ") || !strings.Contains(said, tc.want) || stdout.Len() > 0 {
+			if strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "freehold-runner: ") ||
+				!strings.Contains(said, tc.want) || stdout.Len() > 0 {
 				t.Errorf("it said %q and %q, want one line with %q", said, stdout.String(), tc.want)
 			}
 		})
@@ -315,7 +147,10 @@ func TestItCountsForPrometheus(t *testing.T) {
 	p := start(t, sample(t), answering(t, "hello"))
 	p.await("it is ready", func() bool { return p.get("/readyz") == http.StatusOK })
 	p.call()
-	for _, want := range []string{"freehold_proxy_requests_total{code=\"200\",method=\"POST\"} ", "freehold_proxy_backend_reachable 1\n", "process_resident_memory_bytes "} {
+	for _, want := range []string{
+		"freehold_proxy_requests_total{code=\"200\",method=\"POST\"} ",
+		"freehold_proxy_backend_reachable 1\n", "process_resident_memory_bytes ",
+	} {
 		p.await("it tells of "+want, func() bool {
 			response, err := http.Get("http://" + p.probes + "/metrics")
 			if err != nil {
@@ -357,7 +192,8 @@ func TestItIsNotReadyWhereSomethingElseAnswers(t *testing.T) {
 }
 
 func TestWhatIsNotEnforcedIsNotServed(t *testing.T) {
-	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the backend was reached") }))
+	backend := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the backend was reached") }))
 	t.Cleanup(backend.Close)
 	p := start(t, sample(t, func(r *runconfig.RunConfig) { r.NotEnforced = []string{"spec.oidcConfigRef"} }), backend.URL)
 	if got := p.get("/readyz"); got != http.StatusOK {
@@ -381,7 +217,9 @@ func TestPoliciesDecide(t *testing.T) {
 	}))
 	t.Cleanup(backend.Close)
 	p := start(t, sample(t, func(r *runconfig.RunConfig) {
-		r.Proxy.Authorization = &runconfig.Authorization{Policies: []runconfig.Policy{{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`}}}
+		r.Proxy.Authorization = &runconfig.Authorization{
+			Policies: []runconfig.Policy{{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`}},
+		}
 	}), backend.URL)
 	for body, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add"}}`: "200 ",
@@ -391,7 +229,8 @@ func TestPoliciesDecide(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"a"}}`:                            `200 {"jsonrpc":"2.0","id":7,"error":{"code":-32018,"message":"NotPermitted: Client::\"anonymous\" may not get prompt \"a\": no policy`,
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"A":1}}}`: `200 {"id":7,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"NotJudged: tools/call: `,
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","name":"drop"}}`:             `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32019,"message":"NotJudged: `,
-		"[" + strings.Repeat(" ", proxy.MaxBody) + "]":                                                     `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32016,"message":"BodyRefused: `,
+		"[" + strings.Repeat(" ", proxy.MaxBody) +
+			"]": `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32016,"message":"BodyRefused: `,
 	} {
 		status, answer := p.send(body)
 		if got := fmt.Sprintf("%d %s", status, answer); !strings.HasPrefix(got, want) {
@@ -447,8 +286,12 @@ func TestSIGTERMDrains(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	for want, fields := range map[string][]string{
 		"": nil,
-		"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it":                        {"spec.oidcConfigRef"},
-		"NotEnforced: spec.oidcConfigRef, spec.toolConfigRef are set, and this version does not enforce them": {"spec.oidcConfigRef", "spec.toolConfigRef"},
+		"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it": {
+			"spec.oidcConfigRef",
+		},
+		"NotEnforced: spec.oidcConfigRef, spec.toolConfigRef are set, and this version does not enforce them": {
+			"spec.oidcConfigRef", "spec.toolConfigRef",
+		},
 	} {
 		run := runconfig.RunConfig{Backend: runconfig.Backend{Transport: "stdio"}, NotEnforced: fields}
 		if got := refusal(run); got != want {
@@ -473,7 +316,10 @@ func TestNamesOfOurs(t *testing.T) {
 			t.Errorf("%q: got %v", resolv, got)
 		}
 	}
-	for url, below := range map[string]bool{run.Proxy.PublicURL: true, "https://mcp.example.com/": false, "https://mcp.example.com": false, "": false} {
+	for url, below := range map[string]bool{
+		run.Proxy.PublicURL: true, "https://mcp.example.com/": false,
+		"https://mcp.example.com": false, "": false,
+	} {
 		if belowPath(url) != below {
 			t.Errorf("%q: below a path is %v", url, !below)
 		}
@@ -482,7 +328,8 @@ func TestNamesOfOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.backend.String() != "http://echo-backend:9443" || s.endpoint() != "http://echo-proxy.team.svc:8000/mcp" || s.calls != ":8000" || s.probes != ":9440" {
+	if s.backend.String() != "http://echo-backend:9443" || s.endpoint() != "http://echo-proxy.team.svc:8000/mcp" ||
+		s.calls != ":8000" || s.probes != ":9440" {
 		t.Errorf("got backend %s, endpoint %s, addresses %s and %s", s.backend, s.endpoint(), s.calls, s.probes)
 	}
 }

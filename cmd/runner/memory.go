@@ -28,8 +28,8 @@ const (
 	worthwhile = 2 << 20
 )
 
-// memoryOf divides the container's limit, of which the collector keeps two thirds: the rest is what is no heap, files that are mapped, and
-// what the kernel keeps of connections.
+// memoryOf divides the container's limit, of which the collector keeps two thirds: the rest is what is no heap, files
+// that are mapped, and what the kernel keeps of connections.
 func memoryOf(limit int64) *budget.Budget {
 	if limit == math.MaxInt64 { // there is none
 		return budget.New(budget.Default)

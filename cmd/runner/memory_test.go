@@ -25,7 +25,8 @@ func hostile(w http.ResponseWriter, r *http.Request) {
 	switch call := string(body); {
 	case strings.Contains(call, `"initialize"`):
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+idOf(call)+`,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"x","version":"1"}}}`)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+idOf(call)+
+			`,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"x","version":"1"}}}`)
 	case strings.Contains(call, `"notifications/`):
 		w.WriteHeader(http.StatusAccepted)
 	case strings.Contains(call, `/list"`):

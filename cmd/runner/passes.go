@@ -137,7 +137,8 @@ func next(report backend.Report, err error, pause **wait.Backoff) time.Duration 
 func (l *loop) say(report backend.Report, err error) {
 	for _, w := range report.Written {
 		if c := w.Repaired; c != nil {
-			l.logger.Info("repaired", "object", c.Object.String(), "objectName", c.Key.Name, "fields", c.Fields, "from", c.Others)
+			l.logger.Info("repaired", "object", c.Object.String(), "objectName", c.Key.Name, "fields", c.Fields, "from",
+				c.Others)
 		}
 		if t := w.TakenOver; t != nil {
 			l.logger.Info("taken over", "object", t.Object.String(), "objectName", t.Key.Name, "from", t.From)
@@ -160,7 +161,8 @@ func (l *loop) say(report backend.Report, err error) {
 	case report.Waiting != "":
 		l.logger.Info("waiting", "detail", report.Waiting)
 	default:
-		l.logger.Info("pass", "gate", string(report.Decision), "reason", report.Finding.Reason, "detail", report.Finding.Message)
+		l.logger.Info("pass", "gate", string(report.Decision), "reason", report.Finding.Reason, "detail",
+			report.Finding.Message)
 	}
 }
 

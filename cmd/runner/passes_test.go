@@ -21,17 +21,25 @@ import (
 
 func TestWhatIsSaidOfAPass(t *testing.T) {
 	var log bytes.Buffer
-	l := loop{logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))}
+	l := loop{logger: slog.New(slog.NewTextHandler(&log,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))}
 	applied := backend.Report{Decision: revision.StandBack, Finding: conditions.True("Applied", "m")}
 	back, over := applied, applied
 	key := types.NamespacedName{Name: "echo-backend"}
-	back.Written = []apply.Outcome{{Repaired: &apply.Conflict{Object: contract.Service, Key: key, Fields: []string{".spec.type"}, Others: []string{"kubectl"}}}}
-	over.Written = []apply.Outcome{{TakenOver: &apply.Takeover{Object: contract.StatefulSet, Key: key, From: []string{"helm"}}}}
+	back.Written = []apply.Outcome{
+		{Repaired: &apply.Conflict{
+			Object: contract.Service, Key: key, Fields: []string{".spec.type"},
+			Others: []string{"kubectl"},
+		}},
+	}
+	over.Written = []apply.Outcome{
+		{TakenOver: &apply.Takeover{Object: contract.StatefulSet, Key: key, From: []string{"helm"}}},
+	}
 	refused := backend.Report{Waiting: "the report could not be made"}
 	const took = `level=INFO msg=repaired object=Service objectName=echo-backend fields=[.spec.type] from=[kubectl]` + "\n"
 	for i, step := range []struct {
@@ -44,7 +52,10 @@ func TestWhatIsSaidOfAPass(t *testing.T) {
 		{back, nil, []string{took}},
 		{back, nil, []string{took}},
 		{over, nil, []string{`level=INFO msg="taken over" object=StatefulSet objectName=echo-backend from=[helm]` + "\n"}},
-		{refused, errors.New("no"), []string{"level=ERROR msg=\"pass failed\" error=no\n", `level=INFO msg=waiting detail="the report could not be made"` + "\n"}},
+		{refused, errors.New("no"), []string{
+			"level=ERROR msg=\"pass failed\" error=no\n",
+			`level=INFO msg=waiting detail="the report could not be made"` + "\n",
+		}},
 		{refused, errors.New("no"), nil},
 		{refused, errors.New("never"), []string{"level=ERROR msg=\"pass failed\" error=never\n"}},
 		{applied, nil, []string{"level=INFO msg=pass gate=StandBack reason=Applied detail=m\n"}},

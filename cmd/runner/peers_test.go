@@ -31,10 +31,12 @@ func overSSE(r *runconfig.Remote) { r.Transport = "sse" }
 func old(t *testing.T) http.Handler {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "one"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "called"}}}, nil, nil
-	})
-	sdk := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, &mcp.SSEOptions{DisableLocalhostProtection: true})
+	mcp.AddTool(server, &mcp.Tool{Name: "one"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "called"}}}, nil, nil
+		})
+	sdk := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.SSEOptions{DisableLocalhostProtection: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer ours" || r.Header.Get("Cookie") != "" || r.URL.Path != "/v1/mcp" {
 			t.Errorf("%s %s with %v", r.Method, r.URL, r.Header)
@@ -77,7 +79,8 @@ func TestAServerElsewhereOfHTTPAndSSEServesClientsOfAllTransportsAtEachProxy(t *
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	facts, err := first.learn(ctx)
-	if err != nil || facts.Answers.Status != metav1.ConditionTrue || facts.Server.Name != "old" || facts.Tools == nil || *facts.Tools != 1 {
+	if err != nil || facts.Answers.Status != metav1.ConditionTrue || facts.Server.Name != "old" || facts.Tools == nil ||
+		*facts.Tools != 1 {
 		t.Fatalf("it learned %+v, %v", facts, err)
 	}
 	for revision, transport := range map[string]mcp.Transport{
@@ -106,15 +109,14 @@ func TestAServerElsewhereOfHTTPAndSSEServesClientsOfAllTransportsAtEachProxy(t *
 func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	first, second, _ := twoProxies(t, old(t))
 	post := func(at settings, id, body string) (int, string, string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at.calls+"/mcp", strings.NewReader(body))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at.calls+"/mcp",
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		request.Header.Set("Accept", "application/json, text/event-stream")
 		request.Header.Set("Content-Type", "application/json")
-		if id != "" {
-			request.Header.Set("Mcp-Session-Id", id)
-		}
+		request.Header["Mcp-Session-Id"] = strings.Fields(id)
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
@@ -150,12 +152,15 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	gone := first
 	gone.sessions, gone.podIP = t.TempDir(), netip.MustParseAddr("127.0.0.3")
 	gone.peers = netip.AddrPortFrom(gone.podIP, first.here.Port()).String()
-	if err := os.WriteFile(filepath.Join(gone.sessions, runconfig.SessionKey), []byte(strings.Repeat("x", 32)), 0o600); err != nil {
+	key := []byte(strings.Repeat("x", 32))
+	if err := os.WriteFile(filepath.Join(gone.sessions, runconfig.SessionKey), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	stranger := serveElsewhere(t, gone)
-	for name, id := range map[string]string{"a stranger": sealedAt(t, first, stranger.podIP.String()), "nobody": sealedAt(t, first, "127.0.0.4")} {
-		if status, _, text = post(second, id, ping); status != http.StatusNotFound || !strings.Contains(text, "SessionNotFound") {
+	for name, at := range map[string]string{"a stranger": stranger.podIP.String(), "nobody": "127.0.0.4"} {
+		id := sealedAt(t, first, at)
+		status, _, text = post(second, id, ping)
+		if status != http.StatusNotFound || !strings.Contains(text, "SessionNotFound") {
 			t.Errorf("%s has the address: HTTP %d with %s", name, status, text)
 		}
 	}
@@ -170,7 +175,8 @@ func TestWithoutAKeyNothingElsewhereIsServedOverHTTPAndSSE(t *testing.T) {
 	keyless = serveElsewhere(t, keyless)
 	facts, err := keyless.learn(t.Context())
 	f := facts.Answers
-	if err == nil || f.Reason != "NotAnswering" || !strings.Contains(f.Message, "the server at spec.url is not asked: ") || !strings.Contains(f.Message, "has no key for session ids") {
+	if err == nil || f.Reason != "NotAnswering" || !strings.Contains(f.Message, "the server at spec.url is not asked: ") ||
+		!strings.Contains(f.Message, "has no key for session ids") {
 		t.Errorf("it says %+v (%v)", f, err)
 	}
 	if keyless.readiness()(t.Context()) || !first.readiness()(t.Context()) {
@@ -182,7 +188,10 @@ func TestWithoutAKeyNothingElsewhereIsServedOverHTTPAndSSE(t *testing.T) {
 // strangersReadNothing expects that only who has a key of the proxy's sessions gets to its bridge.
 func strangersReadNothing(t *testing.T, first, stranger settings) {
 	t.Helper()
-	for name, config := range map[string]*tls.Config{"no key": {InsecureSkipVerify: true}, "another key": peersOf(t, stranger)} {
+	for name, config := range map[string]*tls.Config{
+		"no key":      {InsecureSkipVerify: true},
+		"another key": peersOf(t, stranger),
+	} {
 		conn, err := tls.Dial("tcp", first.here.String(), config)
 		if err == nil {
 			_, _ = fmt.Fprint(conn, "GET /mcp HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n")
@@ -196,7 +205,8 @@ func strangersReadNothing(t *testing.T, first, stranger settings) {
 
 func sealedAt(t *testing.T, s settings, address string) string {
 	t.Helper()
-	id, err := s.keys().Seal(session.Caller{}, session.Session{Pod: netip.MustParseAddr(address), ID: "x", Issued: time.Now()})
+	id, err := s.keys().Seal(session.Caller{},
+		session.Session{Pod: netip.MustParseAddr(address), ID: "x", Issued: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,15 +241,39 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 		edit         func(*runconfig.Remote)
 		reason, says string
 	}{
-		"credentials":           {plain(http.StatusUnauthorized), nil, "CredentialsRefused", "(HTTP 401): correct spec.headers"},
-		"broken":                {plain(http.StatusBadGateway), nil, "NotAnswering", "answers with HTTP 502"},
-		"no events":             {plain(http.StatusMethodNotAllowed), nil, "NotMCP", "write the URL of its stream of events into spec.url"},
-		"a redirect":            {answer(http.StatusTemporaryRedirect, "Location", inside.URL, ""), nil, "NotMCP", "which is not followed"},
-		"an endpoint elsewhere": {beginning("event: endpoint\ndata: " + inside.URL + "/messages\n\n"), nil, "NotMCP", "its endpoint is of another host"},
-		"another scheme":        {beginning("event: endpoint\ndata: file:///etc/passwd\n\n"), nil, "NotMCP", "its endpoint is of another host"},
-		"no endpoint":           {answer(http.StatusOK, "Content-Type", "text/event-stream", "event: message\ndata: {}\n\n"), nil, "NotMCP", "does not name an endpoint"},
-		"a huge endpoint":       {beginning("event: endpoint\ndata: /" + strings.Repeat("x", 5<<20) + "\n\n"), nil, "NotMCP", "does not name an endpoint"},
-		"headers without end":   {answer(http.StatusOK, "X-Long", strings.Repeat("x", 128<<10), ""), nil, "NotAnswering", "does not answer"},
+		"credentials": {
+			plain(http.StatusUnauthorized), nil, "CredentialsRefused",
+			"(HTTP 401): correct spec.headers",
+		},
+		"broken": {plain(http.StatusBadGateway), nil, "NotAnswering", "answers with HTTP 502"},
+		"no events": {
+			plain(http.StatusMethodNotAllowed), nil, "NotMCP",
+			"write the URL of its stream of events into spec.url",
+		},
+		"a redirect": {
+			answer(http.StatusTemporaryRedirect, "Location", inside.URL, ""), nil, "NotMCP",
+			"which is not followed",
+		},
+		"an endpoint elsewhere": {
+			beginning("event: endpoint\ndata: " + inside.URL + "/messages\n\n"), nil, "NotMCP",
+			"its endpoint is of another host",
+		},
+		"another scheme": {
+			beginning("event: endpoint\ndata: file:///etc/passwd\n\n"), nil, "NotMCP",
+			"its endpoint is of another host",
+		},
+		"no endpoint": {
+			answer(http.StatusOK, "Content-Type", "text/event-stream", "event: message\ndata: {}\n\n"),
+			nil, "NotMCP", "does not name an endpoint",
+		},
+		"a huge endpoint": {
+			beginning("event: endpoint\ndata: /" + strings.Repeat("x", 5<<20) + "\n\n"), nil, "NotMCP",
+			"does not name an endpoint",
+		},
+		"headers without end": {
+			answer(http.StatusOK, "X-Long", strings.Repeat("x", 128<<10), ""), nil, "NotAnswering",
+			"does not answer",
+		},
 		"an address that is not": {
 			beginning(""), func(r *runconfig.Remote) { r.AllowedNetworks = nil },
 			"AddressNotAllowed", "is no public address",
@@ -253,7 +287,8 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 				}
 			})
 			facts, err := s.learn(t.Context())
-			if f := facts.Answers; err == nil || f.Status != metav1.ConditionFalse || f.Reason != tc.reason || !strings.Contains(f.Message, tc.says) {
+			if f := facts.Answers; err == nil || f.Status != metav1.ConditionFalse || f.Reason != tc.reason ||
+				!strings.Contains(f.Message, tc.says) {
 				t.Errorf("it says %+v (%v), want %s: %s", f, err, tc.reason, tc.says)
 			}
 			if s.readiness()(t.Context()) || reached.Load() {

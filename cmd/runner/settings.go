@@ -80,9 +80,12 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	flags.StringVar(&s.sessions, "session-keys", runconfig.SessionPath, "directory of the keys of session ids")
 	flags.StringVar(&s.remoteFiles, "remote", runconfig.RemotePath, "directory of the files that a server elsewhere needs")
 	flags.StringVar(&address, "backend", "", "scheme and host of the backend; the backend's Service if empty")
-	flags.StringVar(&s.calls, "address", "", "address on which calls are served; the run config's port on all addresses if empty")
-	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)), "address of /livez and /readyz")
-	flags.StringVar(&s.peers, "peer-address", net.JoinHostPort("", strconv.Itoa(runconfig.PeerPort)), "address on which other proxies of the server call, for a server elsewhere of transport sse")
+	flags.StringVar(&s.calls, "address", "",
+		"address on which calls are served; the run config's port on all addresses if empty")
+	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)),
+		"address of /livez and /readyz")
+	flags.StringVar(&s.peers, "peer-address", net.JoinHostPort("", strconv.Itoa(runconfig.PeerPort)),
+		"address on which other proxies of the server call, for a server elsewhere of transport sse")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
 	flags.TextVar(&s.logFormat, "log-format", logs.JSON, "format of the log: json or text")
 	err := flags.Parse(args)
@@ -108,12 +111,8 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	if s.calls == "" {
 		s.calls = net.JoinHostPort("", strconv.Itoa(int(s.run.Proxy.Port)))
 	}
-	if s.backend, err = backendURL(s.run, address); err != nil {
+	if err = s.target(address); err != nil {
 		return settings{}, err
-	}
-	if s.pods = s.backend.Host; address == "" {
-		s.pods = net.JoinHostPort(headless(s.run, s.resolv), strconv.Itoa(int(s.run.Backend.PodPort())))
-		s.podPort = podtemplate.PortMCP
 	}
 	if err = s.readRemote(getenv); err != nil {
 		return settings{}, err
@@ -123,10 +122,23 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 		// Whoever may write ConfigMaps or pods may have put another in the place of this
 		// pod's: without its policies, or with other origins.
 		if err := (&backend.Runner{Run: s.run, Env: s.env}).Disagreement(); err != nil {
-			return settings{}, fmt.Errorf("reading %s: %w: delete the pod, and the ConfigMap if it mounts one, and both are made again", path, err)
+			return settings{}, fmt.Errorf("reading %s: %w: delete the pod, and the ConfigMap if it mounts one, and both are "+
+				"made again", path, err)
 		}
 	}
 	return s, nil
+}
+
+// target finds where the backend is called: at the address of the flag, or else at its pods.
+func (s *settings) target(address string) (err error) {
+	if s.backend, err = backendURL(s.run, address); err != nil {
+		return err
+	}
+	if s.pods = s.backend.Host; address == "" {
+		s.pods = net.JoinHostPort(headless(s.run, s.resolv), strconv.Itoa(int(s.run.Backend.PodPort())))
+		s.podPort = podtemplate.PortMCP
+	}
+	return nil
 }
 
 // stand is told what there is of the backend.
@@ -195,8 +207,8 @@ func backendURL(run runconfig.RunConfig, given string) (*url.URL, error) {
 	return u, nil
 }
 
-// headless is the name of the Service with the addresses of the backend's pods. It is whole, with the final dot: while no pod is
-// ready it has no address, and a resolver would go on to names in domains of others.
+// headless is the name of the Service with the addresses of the backend's pods. It is whole, with the final dot: while
+// no pod is ready it has no address, and a resolver would go on to names in domains of others.
 func headless(run runconfig.RunConfig, resolv string) string {
 	all := domains(resolv, run.Server.Namespace)
 	return workload.HeadlessName(run.Server.Name) + "." + run.Server.Namespace + ".svc." + all[len(all)-1] + "."
@@ -204,6 +216,7 @@ func headless(run runconfig.RunConfig, resolv string) string {
 
 // endpoint is the URL at which clients in the cluster call the server.
 func (s settings) endpoint() string {
-	host := fmt.Sprintf("%s.%s.svc:%d", workload.ProxyName(workload.OwnerIn(s.run.Server).Key()), s.run.Server.Namespace, s.run.Proxy.Port)
+	host := fmt.Sprintf("%s.%s.svc:%d", workload.ProxyName(workload.OwnerIn(s.run.Server).Key()), s.run.Server.Namespace,
+		s.run.Proxy.Port)
 	return (&url.URL{Scheme: "http", Host: host, Path: s.run.Proxy.Path}).String()
 }

@@ -89,7 +89,8 @@ func TestAProxyAsksAProgramThatStartsSlowlyOnce(t *testing.T) {
 		t.Error("it is not ready")
 	}
 	facts := <-told
-	if !slices.Equal(facts.ProtocolVersions, []string{"2025-11-25", "2026-07-28"}) || facts.Tools == nil || *facts.Tools != 1 || facts.Server.Name != "slow" {
+	if !slices.Equal(facts.ProtocolVersions, []string{"2025-11-25", "2026-07-28"}) || facts.Tools == nil ||
+		*facts.Tools != 1 || facts.Server.Name != "slow" {
 		t.Errorf("%+v", facts)
 	}
 	if n := started.Load(); n != 1 {

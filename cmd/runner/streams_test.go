@@ -52,7 +52,8 @@ func stands(t *testing.T) *standing {
 			for line := ""; line != "\r\n" && err == nil; {
 				line, err = reader.ReadString('\n')
 			}
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"+
+				"\r\n")
 			says(conn, listed)
 			s.opened <- conn
 		}
@@ -70,7 +71,8 @@ func judging(t *testing.T, backend string) (address string) {
 	t.Helper()
 	run := sample(t, func(r *runconfig.RunConfig) {
 		r.Proxy.Authorization = twenty()
-		r.Proxy.Authorization.Policies = append(r.Proxy.Authorization.Policies, runconfig.Policy{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`})
+		r.Proxy.Authorization.Policies = append(r.Proxy.Authorization.Policies,
+			runconfig.Policy{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`})
 	})
 	logger := slog.New(slog.DiscardHandler)
 	judge, err := guard(run, nil, budget.New(budget.Default), logger)
@@ -81,7 +83,10 @@ func judging(t *testing.T, backend string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := proxy.New(proxy.Config{Path: "/mcp", Guard: judge, Backend: &url.URL{Scheme: "http", Host: backend}, Log: logger}).Server()
+	server := proxy.New(proxy.Config{
+		Path: "/mcp", Guard: judge, Backend: &url.URL{Scheme: "http", Host: backend},
+		Log: logger,
+	}).Server()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()
@@ -95,7 +100,8 @@ func listens(t *testing.T, address string, reader *bufio.Reader) net.Conn {
 		t.Fatal(err)
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
-	_, _ = io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nUser-Agent: test\r\nAccept: text/event-stream\r\nMcp-Session-Id: 123\r\nMcp-Protocol-Version: 2025-11-25\r\n\r\n")
+	_, _ = io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nUser-Agent: test\r\nAccept: "+
+		"text/event-stream\r\nMcp-Session-Id: 123\r\nMcp-Protocol-Version: 2025-11-25\r\n\r\n")
 	reader.Reset(conn)
 	hears(t, reader, shown)
 	return conn
@@ -134,7 +140,8 @@ func TestAStreamWithPoliciesTakesLittle(t *testing.T) {
 	each := (after - before) / streams
 	t.Logf("a silent stream takes %d bytes and %.1f goroutines", each, float64(more-some)/streams)
 	if each > 24<<10 || more-some > 2*streams+20 {
-		t.Errorf("a silent stream takes %d bytes and %.1f goroutines, want at most 24 KiB and 2", each, float64(more-some)/streams)
+		t.Errorf("a silent stream takes %d bytes and %.1f goroutines, want at most 24 KiB and 2", each,
+			float64(more-some)/streams)
 	}
 	// Long and short events, each in its turn.
 	first := <-backend.opened

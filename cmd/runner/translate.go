@@ -15,9 +15,12 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
-// translate is what lets clients of either era of MCP use the backend. It stands behind the guard: policies judge what a client
-// sent, and filter what it gets.
-func translate(trustForwarded, bridged bool, content func() string, login *oidc.Login, memory *budget.Budget, logger *slog.Logger) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+// translate is what lets clients of either era of MCP use the backend. It stands behind the guard: policies judge what
+// a client sent, and filter what it gets.
+func translate(
+	trustForwarded, bridged bool, content func() string, login *oidc.Login, memory *budget.Budget,
+	logger *slog.Logger,
+) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	probeTime := time.Duration(0)
 	if bridged {
 		probeTime = startPatience
@@ -35,14 +38,15 @@ func translate(trustForwarded, bridged bool, content func() string, login *oidc.
 	}
 }
 
-// ofTheWay are forwarding headers that say where a call comes from and by which way, which may be new with each connection, and not
-// who sends it.
+// ofTheWay are forwarding headers that say where a call comes from and by which way, which may be new with each
+// connection, and not who sends it.
 var ofTheWay = []string{
-	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Forwarded-Server",
+	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto",
+	"X-Forwarded-Scheme", "X-Forwarded-Server",
 }
 
-// identity tells callers apart, whether the proxy lets them in, or the backend by an API key or a parameter of the query, or the load
-// balancer in front, if its headers are trusted, which else stay with the proxy.
+// identity tells callers apart, whether the proxy lets them in, or the backend by an API key or a parameter of the
+// query, or the load balancer in front, if its headers are trusted, which else stay with the proxy.
 func identity(r *http.Request, loggedIn, trustForwarded bool) string {
 	parts := []string{r.URL.RawQuery}
 	if loggedIn {
@@ -60,8 +64,8 @@ func identity(r *http.Request, loggedIn, trustForwarded bool) string {
 	return strings.Join(parts, " ")
 }
 
-// credential reports whether the backend may let somebody in by a header: an API key, or what the load balancer in front says, if its
-// headers are trusted.
+// credential reports whether the backend may let somebody in by a header: an API key, or what the load balancer in
+// front says, if its headers are trusted.
 func credential(name string, trustForwarded bool) bool {
 	return proxy.APIKey(name) || trustForwarded && (name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-"))
 }

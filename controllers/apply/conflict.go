@@ -57,7 +57,8 @@ func (c *Conflict) Error() string {
 	if c.Again == 0 {
 		return fmt.Sprintf("field conflict: field manager %s holds %s", quoted(c.Others), someOf(c.Fields))
 	}
-	return fmt.Sprintf("field conflict: %s again and again; the next repair is in %s", c.String(), c.Again.Round(time.Second))
+	return fmt.Sprintf("field conflict: %s again and again; the next repair is in %s", c.String(),
+		c.Again.Round(time.Second))
 }
 
 // RetryAfter is when to try again.
@@ -88,7 +89,9 @@ func held(causes []metav1.StatusCause) *Conflict {
 // conflict looks, before a write, whether another writer changed what this manager
 // had written, or wrote beside it what t takes off, and is nil if not: what has something
 // new to say never waits.
-func (w *Writer) conflict(live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer) (*Conflict, error) {
+func (w *Writer) conflict(
+	live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
+) (*Conflict, error) {
 	if grant.Mode != ownership.Exclusive {
 		return nil, nil
 	}
@@ -150,7 +153,10 @@ func (w *Writer) lost(live client.Object, in intent, grant ownership.Grant) (*Co
 // repair writes, unless that repairs a conflict again too early: then it returns
 // the conflict. Where the server made of the intent what was there before, and nothing
 // was taken off, admission did, and no other writer.
-func (w *Writer) repair(live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, write func() (Outcome, error)) (Outcome, error) {
+func (w *Writer) repair(
+	live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
+	write func() (Outcome, error),
+) (Outcome, error) {
 	c, err := w.conflict(live, in, grant, k, t)
 	if err != nil {
 		return Outcome{}, err

@@ -20,7 +20,8 @@ func TestAConflictIsToldInOneSentence(t *testing.T) {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 	c.Fields, c.Others = []string{".a", ".b", ".c", ".d", ".e"}, nil
-	if got, want := c.Error(), "field conflict: another writer removes .a, .b, .c and 2 more of Service echo-proxy again and again; the next repair is in 59s"; got != want {
+	if got, want := c.Error(), "field conflict: another writer removes .a, .b, .c and 2 more of Service echo-proxy "+
+		"again and again; the next repair is in 59s"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 }

@@ -35,7 +35,9 @@ func (c *Converter) live(gvk schema.GroupVersionKind, obj runtime.Object) (*type
 
 // typed returns obj as a typed value of gvk, or an error if it does not fit
 // the schema.
-func (c *Converter) typed(gvk schema.GroupVersionKind, obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+func (c *Converter) typed(
+	gvk schema.GroupVersionKind, obj runtime.Object, opts ...typed.ValidationOptions,
+) (*typed.TypedValue, error) {
 	if obj.GetObjectKind().GroupVersionKind() != gvk {
 		obj = obj.DeepCopyObject()
 		obj.GetObjectKind().SetGroupVersionKind(gvk)

@@ -46,7 +46,8 @@ func proxyLive(tb testing.TB, proxy runtime.ApplyConfiguration) *appsv1.Deployme
 	const head = `apiVersion: apps/v1, kind: Deployment, metadata: {name: search-proxy, namespace: team-b`
 	server := newAPIServer(tb, contract.Deployment.GroupVersionKind)
 	server.apply(string(contract.MCPServerChildren), string(text))
-	server.apply("argocd-controller", `{`+head+`, labels: {team: b, cost-center: "7"}, annotations: {argocd.argoproj.io/tracking-id: x}}}`)
+	server.apply("argocd-controller",
+		`{`+head+`, labels: {team: b, cost-center: "7"}, annotations: {argocd.argoproj.io/tracking-id: x}}}`)
 	server.apply("mesh", `{`+head+`}, spec: {template: {metadata: {labels: {mesh: "on"}}, spec: {containers: [
 		{name: mesh, image: mesh:1, args: [sidecar], env: [{name: A, value: a}, {name: B, value: b}], ports: [{containerPort: 15001, protocol: TCP}]}]}}}}`)
 	live := server.live(&appsv1.Deployment{}).(*appsv1.Deployment)
@@ -61,7 +62,8 @@ func proxyLive(tb testing.TB, proxy runtime.ApplyConfiguration) *appsv1.Deployme
 func defaulted(d *appsv1.Deployment) {
 	d.Spec.ProgressDeadlineSeconds = new(int32(600))
 	pod := &d.Spec.Template.Spec
-	pod.RestartPolicy, pod.DNSPolicy, pod.SchedulerName = corev1.RestartPolicyAlways, corev1.DNSClusterFirst, corev1.DefaultSchedulerName
+	pod.RestartPolicy, pod.DNSPolicy, pod.SchedulerName = corev1.RestartPolicyAlways, corev1.DNSClusterFirst,
+		corev1.DefaultSchedulerName
 	pod.DeprecatedServiceAccount = pod.ServiceAccountName
 	pod.Volumes[0].DownwardAPI.DefaultMode = new(int32(0o644))
 	for i := range pod.Containers {
@@ -83,18 +85,25 @@ func reported(d *appsv1.Deployment) {
 	d.Status = appsv1.DeploymentStatus{
 		ObservedGeneration: 3, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2,
 		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "Deployment has minimum availability."},
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable", Message: "ReplicaSet has successfully progressed."},
+			{
+				Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
+				Message: "Deployment has minimum availability.",
+			},
+			{
+				Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
+				Message: "ReplicaSet has successfully progressed.",
+			},
 		},
 	}
 	now := metav1.Now()
 	d.ManagedFields = append(d.ManagedFields, metav1.ManagedFieldsEntry{
 		Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apps/v1", Time: &now,
 		FieldsType: "FieldsV1", Subresource: "status",
-		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:deployment.kubernetes.io/revision":{}}},"f:status":{"f:availableReplicas":{},` +
-			`"f:conditions":{".":{},"k:{\"type\":\"Available\"}":{".":{},"f:lastTransitionTime":{},"f:lastUpdateTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}},` +
-			`"k:{\"type\":\"Progressing\"}":{".":{},"f:lastTransitionTime":{},"f:lastUpdateTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}}},` +
-			`"f:observedGeneration":{},"f:readyReplicas":{},"f:replicas":{},"f:updatedReplicas":{}}}`),
+		FieldsV1: metav1.NewFieldsV1(
+			`{"f:metadata":{"f:annotations":{"f:deployment.kubernetes.io/revision":{}}},"f:status":{"f:availableReplicas":{},` +
+				`"f:conditions":{".":{},"k:{\"type\":\"Available\"}":{".":{},"f:lastTransitionTime":{},"f:lastUpdateTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}},` +
+				`"k:{\"type\":\"Progressing\"}":{".":{},"f:lastTransitionTime":{},"f:lastUpdateTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}}},` +
+				`"f:observedGeneration":{},"f:readyReplicas":{},"f:replicas":{},"f:updatedReplicas":{}}}`),
 	})
 }
 

@@ -69,7 +69,8 @@ func (e *BadIntent) Unwrap() error { return e.Err }
 // olderSchema words that the API server does not know a field of a kind of which this
 // program has the schema: the definition in the cluster is that of another release.
 func olderSchema(kind string, answer error) error {
-	return fmt.Errorf("the CustomResourceDefinition of %s in the cluster is older than this program: apply the CRDs of this release: %w", kind, answer)
+	return fmt.Errorf("the CustomResourceDefinition of %s in the cluster is older than this program: apply the CRDs of "+
+		"this release: %w", kind, answer)
 }
 
 // named is an answer of the API server that has one of the names above.
@@ -138,14 +139,16 @@ func refusesUID(status metav1.Status) bool {
 // duplicate keys and wrong types: a 500 without a reason, to be told from a
 // broken server by its words only.
 func isSchemaError(status metav1.Status) bool {
-	return status.Code == http.StatusInternalServerError && strings.Contains(status.Message, "failed to create typed patch object")
+	return status.Code == http.StatusInternalServerError &&
+		strings.Contains(status.Message, "failed to create typed patch object")
 }
 
 // isUnknownField reports whether such an answer is about a field that the schema of the
 // kind in the cluster does not have.
 func isUnknownField(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && isSchemaError(status.Status()) && strings.Contains(status.Status().Message, "field not declared in schema")
+	return errors.As(err, &status) && isSchemaError(status.Status()) &&
+		strings.Contains(status.Status().Message, "field not declared in schema")
 }
 
 // isGone reports whether the object that was meant no longer exists.

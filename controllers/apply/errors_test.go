@@ -31,27 +31,40 @@ var (
 
 // refusal is an answer that only its code and words tell apart.
 func refusal(code int32, reason metav1.StatusReason, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+	return &apierrors.StatusError{
+		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message},
+	}
 }
 
 // Answers of the API server.
 var (
-	changed  = apierrors.NewConflict(statefulSets, "a", errors.New("the object has been modified; please apply your changes to the latest version and try again"))
-	missing  = apierrors.NewConflict(statefulSets, "a", errors.New("uid mismatch: the provided object specified uid u, and no existing object was found"))
-	otherUID = apierrors.NewInvalid(statefulSet, "a", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "field is immutable")})
-	otherRef = apierrors.NewInvalid(statefulSet, "a", field.ErrorList{field.Invalid(field.NewPath("metadata", "ownerReferences").Index(0).Child("uid"), "", "must not be empty")})
-	invalid  = apierrors.NewInvalid(statefulSet, "a", field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")})
+	changed = apierrors.NewConflict(statefulSets, "a",
+		errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+	missing = apierrors.NewConflict(statefulSets, "a",
+		errors.New("uid mismatch: the provided object specified uid u, and no existing object was found"))
+	otherUID = apierrors.NewInvalid(statefulSet, "a",
+		field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "field is immutable")})
+	otherRef = apierrors.NewInvalid(statefulSet, "a",
+		field.ErrorList{field.Invalid(field.NewPath("metadata", "ownerReferences").Index(0).Child("uid"), "",
+			"must not be empty")})
+	invalid = apierrors.NewInvalid(statefulSet, "a",
+		field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")})
 
-	schemaError = refusal(http.StatusInternalServerError, "", `failed to create typed patch object (ns/a; apps/v1, Kind=StatefulSet): .spec.bogus: field not declared in schema`)
+	schemaError = refusal(http.StatusInternalServerError, "",
+		`failed to create typed patch object (ns/a; apps/v1, Kind=StatefulSet): .spec.bogus: field not declared in schema`)
 	terminating = func() error {
-		err := apierrors.NewForbidden(statefulSets, "a", errors.New("unable to create new content in namespace ns because it is being terminated"))
-		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
+		err := apierrors.NewForbidden(statefulSets, "a",
+			errors.New("unable to create new content in namespace ns because it is being terminated"))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{
+			{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"},
+		}
 		return err
 	}()
 )
 
 func TestAnswersOfTheAPIServerHaveNames(t *testing.T) {
-	birth, at, versioned := preconditions{birth: true}, preconditions{uid: "u"}, preconditions{uid: "u", resourceVersion: "7"}
+	birth, at, versioned := preconditions{birth: true}, preconditions{uid: "u"},
+		preconditions{uid: "u", resourceVersion: "7"}
 	status, claim := preconditions{}, preconditions{resourceVersion: "7"}
 	for name, tc := range map[string]struct {
 		answer error
@@ -73,14 +86,20 @@ func TestAnswersOfTheAPIServerHaveNames(t *testing.T) {
 		"wrapped by the client":            {fmt.Errorf("sending: %w", invalid), at, &BadIntent{}},
 		"a conflict that nobody asked for": {changed, at, nil},
 		"no right":                         {apierrors.NewForbidden(statefulSets, "a", errors.New("no")), at, nil},
-		"a full quota":                     {apierrors.NewForbidden(statefulSets, "a", errors.New("exceeded quota")), birth, nil},
-		"a broken server":                  {refusal(http.StatusInternalServerError, "", "etcdserver: request timed out"), at, nil},
-		"a busy server":                    {apierrors.NewTooManyRequests("later", 1), at, nil},
-		"a server that does not answer":    {apierrors.NewTimeoutError("timeout", 1), birth, nil},
-		"the network":                      {errors.New("connection refused"), at, nil},
-		"the end of the pass":              {context.Canceled, at, nil},
-		"an unreachable webhook":           {apierrors.NewInternalError(errors.New("failed calling webhook")), at, nil},
-		"another field of that name":       {otherRef, at, &BadIntent{}},
+		"a full quota": {
+			apierrors.NewForbidden(statefulSets, "a", errors.New("exceeded quota")), birth,
+			nil,
+		},
+		"a broken server": {
+			refusal(http.StatusInternalServerError, "", "etcdserver: request timed out"), at,
+			nil,
+		},
+		"a busy server":                 {apierrors.NewTooManyRequests("later", 1), at, nil},
+		"a server that does not answer": {apierrors.NewTimeoutError("timeout", 1), birth, nil},
+		"the network":                   {errors.New("connection refused"), at, nil},
+		"the end of the pass":           {context.Canceled, at, nil},
+		"an unreachable webhook":        {apierrors.NewInternalError(errors.New("failed calling webhook")), at, nil},
+		"another field of that name":    {otherRef, at, &BadIntent{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := classify(tc.answer, tc.pre)
@@ -112,7 +131,10 @@ func TestAnswersOfTheAPIServerHaveNames(t *testing.T) {
 
 // known reports whether an error has one of the names.
 func known(err error) bool {
-	for _, name := range []error{ErrExists, ErrForeign, ErrGone, ErrReincarnated, ErrStale, ErrNamespaceTerminating, ErrStripped} {
+	for _, name := range []error{
+		ErrExists, ErrForeign, ErrGone, ErrReincarnated, ErrStale, ErrNamespaceTerminating,
+		ErrStripped,
+	} {
 		if errors.Is(err, name) {
 			return true
 		}
@@ -124,7 +146,10 @@ func known(err error) bool {
 
 func TestAConflictNamesFieldsAndManagers(t *testing.T) {
 	answer := apierrors.NewApplyConflict([]metav1.StatusCause{
-		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas", Message: `conflict with "autoscaler" with subresource "scale" using apps/v1`},
+		{
+			Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas",
+			Message: `conflict with "autoscaler" with subresource "scale" using apps/v1`,
+		},
 		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.paused", Message: `conflict with "kubectl"`},
 		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.paused", Message: `conflict with "autoscaler"`},
 	}, "Apply failed with 3 conflicts")
@@ -145,8 +170,11 @@ func TestAConflictNamesFieldsAndManagers(t *testing.T) {
 
 func TestNotGrantedSaysWhoAndWhat(t *testing.T) {
 	for want, err := range map[string]error{
-		"manager m may not write .a, .b of ConfigMap": &NotGranted{Manager: "m", Object: "ConfigMap", Fields: []string{".a", ".b"}},
-		"manager m has no grant on Secret x":          &NotGranted{Manager: "m", Object: "Secret x"},
+		"manager m may not write .a, .b of ConfigMap": &NotGranted{
+			Manager: "m", Object: "ConfigMap",
+			Fields: []string{".a", ".b"},
+		},
+		"manager m has no grant on Secret x": &NotGranted{Manager: "m", Object: "Secret x"},
 	} {
 		if err.Error() != want {
 			t.Errorf("it says %q, want %q", err, want)
@@ -170,11 +198,19 @@ func (u unknowing) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 // know says that the definition there is older.
 func TestAnOlderDefinitionIsCalledThat(t *testing.T) {
 	kind := ownership.Object{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}
-	contract := ownership.Contract{Grants: []ownership.Grant{{Manager: "m", Object: kind, Create: true, Mode: ownership.Exclusive, Fields: ownership.Paths("data.a")}}}
+	contract := ownership.Contract{
+		Grants: []ownership.Grant{{
+			Manager: "m", Object: kind, Create: true, Mode: ownership.Exclusive,
+			Fields: ownership.Paths("data.a"),
+		}},
+	}
 	own := map[string]managedfields.TypeConverter{"": clientac.NewTypeConverter(scheme.Scheme)}
-	unknown := refusal(http.StatusInternalServerError, "", "failed to create typed patch object (n/a; v1, Kind=ConfigMap): .data.a: field not declared in schema")
-	twice := refusal(http.StatusInternalServerError, "", "failed to create typed patch object (n/a; v1, Kind=ConfigMap): .data.a: duplicate entries for key")
-	const words = "the CustomResourceDefinition of ConfigMap in the cluster is older than this program: apply the CRDs of this release: "
+	unknown := refusal(http.StatusInternalServerError, "",
+		"failed to create typed patch object (n/a; v1, Kind=ConfigMap): .data.a: field not declared in schema")
+	twice := refusal(http.StatusInternalServerError, "",
+		"failed to create typed patch object (n/a; v1, Kind=ConfigMap): .data.a: duplicate entries for key")
+	const words = "the CustomResourceDefinition of ConfigMap in the cluster is older than this program: apply the CRDs " +
+		"of this release: "
 	for name, tc := range map[string]struct {
 		groups map[string]managedfields.TypeConverter
 		answer error

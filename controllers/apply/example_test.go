@@ -94,7 +94,8 @@ func ExampleWriter_Apply() {
 		corev1ac.Secret("about", "default").WithStringData(map[string]string{"team": "red"}))
 	fmt.Println(err)
 	// Output:
-	// applying ConfigMap default/about as namespace.teams.example.com/about: manager namespace.teams.example.com/about may not write .data.phone of ConfigMap
-	// true [.data.phone]
-	// applying Secret default/about as namespace.teams.example.com/about: manager namespace.teams.example.com/about has no grant on Secret about
+	// applying ConfigMap default/about as namespace.teams.example.com/about: manager namespace.teams.example.com/about may
+	// not write .data.phone of ConfigMap true [.data.phone]
+	// applying Secret default/about as namespace.teams.example.com/about: manager namespace.teams.example.com/about has no
+	// grant on Secret about
 }

@@ -27,7 +27,8 @@ func TestAWriterActsAsItsIdentity(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.Header.Get("Impersonate-User"))
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}}`)
+		_, _ = io.WriteString(w,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}}`)
 	}))
 	defer server.Close()
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
@@ -64,7 +65,10 @@ func TestAWriterActsAsItsIdentity(t *testing.T) {
 	if err := applier.As("one/x").Remove(t.Context(), live); err == nil {
 		t.Error("another identity's deletion was sent")
 	}
-	want := []string{"PATCH system:serviceaccount:ns:one", "PATCH system:serviceaccount:ns:two", "PATCH ", "DELETE system:serviceaccount:ns:two"}
+	want := []string{
+		"PATCH system:serviceaccount:ns:one", "PATCH system:serviceaccount:ns:two", "PATCH ",
+		"DELETE system:serviceaccount:ns:two",
+	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("what was asked differs (-want +got):\n%s", diff)
 	}

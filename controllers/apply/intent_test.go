@@ -29,7 +29,8 @@ func TestAnIntentHoldsWhatItStatesAndNothingEmpty(t *testing.T) {
 			[]string{".data.empty", ".data.k"},
 		},
 		"nothing": {
-			yamlIntent(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, creationTimestamp: null, labels: {}}, data: null}`),
+			yamlIntent(t,
+				`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, creationTimestamp: null, labels: {}}, data: null}`),
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`,
 			nil,
 		},
@@ -44,7 +45,8 @@ func TestAnIntentHoldsWhatItStatesAndNothingEmpty(t *testing.T) {
 			[]string{`.spec.template.spec.containers[name="c"].name`},
 		},
 		"items of a plain list, also empty ones": {
-			podTemplate(corev1ac.Container().WithName("c").WithArgs("", "x").WithEnvFrom(corev1ac.EnvFromSource(), corev1ac.EnvFromSource())),
+			podTemplate(corev1ac.Container().WithName("c").WithArgs("", "x").
+				WithEnvFrom(corev1ac.EnvFromSource(), corev1ac.EnvFromSource())),
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns}, spec: {template: {spec: {containers: [{name: c, args: ["", x], envFrom: [{}, {}]}]}}}}`,
 			[]string{
 				`.spec.template.spec.containers[name="c"].args`, `.spec.template.spec.containers[name="c"].envFrom`,
@@ -91,17 +93,31 @@ func podTemplate(containers ...*corev1ac.ContainerApplyConfiguration) *appsv1ac.
 
 func TestAWrongIntentIsBad(t *testing.T) {
 	for name, tc := range map[string]struct{ intent, says string }{
-		"no kind":         {`{apiVersion: v1, metadata: {name: a}}`, "without kind or name"},
-		"no name":         {`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ns}}`, "without kind or name"},
-		"a uid":           {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u}}`, "metadata.uid, which is the writer's"},
-		"a version":       {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: "1"}}`, "metadata.resourceVersion, which is the writer's"},
-		"ownership":       {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, managedFields: [{manager: x}]}}`, "metadata.managedFields, which is the writer's"},
+		"no kind": {`{apiVersion: v1, metadata: {name: a}}`, "without kind or name"},
+		"no name": {`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ns}}`, "without kind or name"},
+		"a uid": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u}}`,
+			"metadata.uid, which is the writer's",
+		},
+		"a version": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: "1"}}`,
+			"metadata.resourceVersion, which is the writer's",
+		},
+		"ownership": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, managedFields: [{manager: x}]}}`,
+			"metadata.managedFields, which is the writer's",
+		},
 		"unknown field":   {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dataa: {a: b}}`, "dataa"},
 		"wrong type":      {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: [a]}`, "data"},
 		"unknown kind":    {`{apiVersion: v1, kind: Nothing, metadata: {name: a}}`, "Nothing"},
 		"unknown version": {`{apiVersion: freehold.dev/v9, kind: MCPServer, metadata: {name: a}}`, "freehold.dev/v9"},
-		"item, unknown":   {`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 1, name: x, extra: 1}]}}`, "extra"},
-		"one item twice":  {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: x}, {name: x}]}}`, `duplicate entries for key [name="x"]`},
+		"item, unknown": {
+			`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 1, name: x, extra: 1}]}}`, "extra",
+		},
+		"one item twice": {
+			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: x}, {name: x}]}}`,
+			`duplicate entries for key [name="x"]`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, err := testConverter().freeze(yamlIntent(t, tc.intent))
@@ -131,7 +147,8 @@ func TestTheSameIntentHasTheSameBytes(t *testing.T) {
 	}
 	first := frozen(data)
 	for range 10 {
-		if again := frozen(data); hashOf(t, again) != hashOf(t, first) || body(t, again, preconditions{}) != body(t, first, preconditions{}) {
+		if again := frozen(data); hashOf(t, again) != hashOf(t, first) ||
+			body(t, again, preconditions{}) != body(t, first, preconditions{}) {
 			t.Fatal("the same content has other bytes")
 		}
 	}
@@ -147,10 +164,13 @@ func TestABodyCarriesItsPreconditions(t *testing.T) {
 		pre  preconditions
 		want string
 	}{
-		"none":            {preconditions{}, `{labels: {x: z}, name: a}`},
-		"a birth":         {preconditions{birth: true}, `{labels: {x: z}, name: a, resourceVersion: "1"}`},
-		"an incarnation":  {preconditions{uid: "u"}, `{labels: {x: z}, name: a, uid: u}`},
-		"a version of it": {preconditions{uid: "u", resourceVersion: "7"}, `{labels: {x: z}, name: a, uid: u, resourceVersion: "7"}`},
+		"none":           {preconditions{}, `{labels: {x: z}, name: a}`},
+		"a birth":        {preconditions{birth: true}, `{labels: {x: z}, name: a, resourceVersion: "1"}`},
+		"an incarnation": {preconditions{uid: "u"}, `{labels: {x: z}, name: a, uid: u}`},
+		"a version of it": {
+			preconditions{uid: "u", resourceVersion: "7"},
+			`{labels: {x: z}, name: a, uid: u, resourceVersion: "7"}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: %s, data: {k: v}}`, tc.want)
@@ -165,12 +185,14 @@ func TestABodyCarriesItsPreconditions(t *testing.T) {
 }
 
 func TestTheAnswerIsKeptApartFromTheBytes(t *testing.T) {
-	f := &frozen{in: frozenIntent(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {k: v}}`), sent: []byte(`{"a":1}`)}
+	f := &frozen{in: frozenIntent(t,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {k: v}}`), sent: []byte(`{"a":1}`)}
 	answer := `{"metadata":{"uid":"u","resourceVersion":"9","labels":{"theirs":"x"}},"data":{"theirs":"x"}}`
 	if err := json.Unmarshal([]byte(answer), f); err != nil {
 		t.Fatal(err)
 	}
-	if f.uid != "u" || f.resourceVersion != "9" || encode(t, f) != `{"a":1}` || len(f.in.content["data"].(map[string]any)) != 1 {
+	if f.uid != "u" || f.resourceVersion != "9" || encode(t, f) != `{"a":1}` ||
+		len(f.in.content["data"].(map[string]any)) != 1 {
 		t.Errorf("after the answer: %s %s, bytes %s, content %v", f.uid, f.resourceVersion, encode(t, f), f.in.content)
 	}
 	if *f.GetName() != "a" || *f.GetNamespace() != "ns" || *f.GetKind() != "ConfigMap" || *f.GetAPIVersion() != "v1" {

@@ -29,7 +29,9 @@ var testConverter = sync.OnceValue(func() *Converter {
 			panic(err)
 		}
 	}
-	return NewConverter(scheme, map[string]managedfields.TypeConverter{"freehold.dev": applyconfig.NewTypeConverter(scheme)})
+	return NewConverter(scheme, map[string]managedfields.TypeConverter{
+		"freehold.dev": applyconfig.NewTypeConverter(scheme),
+	})
 })
 
 // yamlIntent is an apply configuration written as YAML.

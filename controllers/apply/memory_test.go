@@ -82,7 +82,10 @@ func TestACacheIsWaitedForAsLongAsTheServerHasOurWrite(t *testing.T) {
 			a.Now = func() time.Time { return now }
 			shown := &corev1.ConfigMap{ObjectMeta: meta("a")}
 			shown.UID, shown.ResourceVersion = "u", "8"
-			k := memoryKey{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: client.ObjectKeyFromObject(shown), manager: "m"}
+			k := memoryKey{
+				gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+				key: client.ObjectKeyFromObject(shown), manager: "m",
+			}
 			other := k
 			other.key.Name = "another"
 			forgot := 0
@@ -112,7 +115,8 @@ func TestACacheIsWaitedForAsLongAsTheServerHasOurWrite(t *testing.T) {
 func TestMemoryKeepsWritesApart(t *testing.T) {
 	m := newMemory()
 	at := memoryKey{
-		gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: types.NamespacedName{Namespace: "ns", Name: "a"}, manager: "m",
+		gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: types.NamespacedName{Namespace: "ns", Name: "a"},
+		manager: "m",
 	}
 	m.put(at, written{resourceVersion: "1"})
 	m.put(at, written{resourceVersion: "2"})

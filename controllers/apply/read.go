@@ -19,7 +19,9 @@ import (
 // newer object; wait is when to look again if it does not, 0 if obj is the
 // newest that is known. The server is asked then: one that was restored from a
 // backup has forgotten our write.
-func (a *Applier) Ahead(ctx context.Context, obj client.Object, managers ...ownership.Manager) (wait time.Duration, err error) {
+func (a *Applier) Ahead(
+	ctx context.Context, obj client.Object, managers ...ownership.Manager,
+) (wait time.Duration, err error) {
 	gvk, err := apiutil.GVKForObject(obj, a.client.Scheme())
 	if err != nil {
 		return 0, fmt.Errorf("finding the kind of %T: %w", obj, err)
@@ -36,7 +38,9 @@ func (a *Applier) Ahead(ctx context.Context, obj client.Object, managers ...owne
 }
 
 // read reads an object from the server.
-func (a *Applier) read(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+func (a *Applier) read(
+	ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName,
+) (client.Object, error) {
 	made, err := a.client.Scheme().New(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", gvk.Kind, err)

@@ -23,7 +23,9 @@ func (w *Writer) Release(ctx context.Context, live client.Object) error {
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", live, err)
 	}
-	empty := &nothing{metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: live.GetName(), Namespace: live.GetNamespace()}}}
+	empty := &nothing{metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Name: live.GetName(), Namespace: live.GetNamespace()},
+	}}
 	empty.SetGroupVersionKind(gvk)
 	_, err = w.Apply(ctx, live, empty)
 	if isGone(err) {
@@ -97,7 +99,8 @@ func (w *Writer) Remove(ctx context.Context, live client.Object) error {
 	}
 	key, uid, version := client.ObjectKeyFromObject(live), live.GetUID(), live.GetResourceVersion()
 	err = w.applier.as(identity).Delete(ctx, live,
-		client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		client.Preconditions{UID: &uid, ResourceVersion: &version},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsConflict(err) {
 		var now client.Object
 		if now, err = w.applier.read(ctx, gvk, key); err == nil && now.GetUID() == uid {

@@ -45,14 +45,17 @@ func TestWhenSaysWhenAnErrorIsTriedAgain(t *testing.T) {
 		"an unknown caller":                {apierrors.NewUnauthorized("not yet"), Now},
 		"a busy server":                    {apierrors.NewTooManyRequests("later", 1), Now},
 		"a request that took too long":     {refusal(http.StatusRequestTimeout, "", "timeout"), Now},
-		"a broken server":                  {refusal(http.StatusInternalServerError, "", "etcdserver: request timed out"), Now},
-		"a server that starts":             {apierrors.NewServiceUnavailable("starting"), Now},
-		"a server that does not answer":    {apierrors.NewTimeoutError("timeout", 1), Now},
-		"an unreachable webhook":           {apierrors.NewInternalError(errors.New("failed calling webhook")), Now},
-		"the network":                      {&url.Error{Op: "Patch", Err: errors.New("connection refused")}, Now},
-		"the end of the pass":              {context.Canceled, Now},
-		"a deadline":                       {context.DeadlineExceeded, Now},
-		"anything else":                    {errors.New("x"), Now},
+		"a broken server": {
+			refusal(http.StatusInternalServerError, "", "etcdserver: request timed out"),
+			Now,
+		},
+		"a server that starts":          {apierrors.NewServiceUnavailable("starting"), Now},
+		"a server that does not answer": {apierrors.NewTimeoutError("timeout", 1), Now},
+		"an unreachable webhook":        {apierrors.NewInternalError(errors.New("failed calling webhook")), Now},
+		"the network":                   {&url.Error{Op: "Patch", Err: errors.New("connection refused")}, Now},
+		"the end of the pass":           {context.Canceled, Now},
+		"a deadline":                    {context.DeadlineExceeded, Now},
+		"anything else":                 {errors.New("x"), Now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put := fmt.Errorf("applying Role ns/a as m: %w", tc.err)
@@ -100,7 +103,11 @@ func TestEachJoinedErrorCountsByItself(t *testing.T) {
 		"patience":                   {[]error{patience{}}, Later, 10 * time.Minute, nil},
 		"patience, and a taken name": {[]error{patience{}, foreign}, Later, time.Minute, foreign},
 		"broken":                     {[]error{broken}, Now, 0, nil},
-		"broken, and all others":     {[]error{nil, never, stale, bad, errors.Join(fought, broken)}, Now, 40 * time.Second, errors.Join(never, bad)},
+		"broken, and all others": {
+			[]error{nil, never, stale, bad, errors.Join(fought, broken)},
+			Now, 40 * time.Second,
+			errors.Join(never, bad),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := errors.Join(tc.errs...)

@@ -125,7 +125,8 @@ func (w *Writer) differing(live runtime.Object, in intent) ([]string, error) {
 		return nil, fmt.Errorf("comparing with the answer: %w", err)
 	}
 	var fields []string
-	diff.Removed.Union(diff.Modified).Leaves().Intersection(in.fields).Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
+	diff.Removed.Union(diff.Modified).Leaves().Intersection(in.fields).
+		Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
 	slices.Sort(fields)
 	return fields, nil
 }

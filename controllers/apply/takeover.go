@@ -77,7 +77,9 @@ func (w *Writer) handedOver(live client.Object) bool {
 // its own there, what the API server attributes to nobody after a reset, and what
 // stands in the manager's part beside the intent, each time. It returns ErrForeign for
 // a foreign object that was not handed over.
-func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (*transfer, error) {
+func (w *Writer) transfer(
+	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey,
+) (*transfer, error) {
 	foreign := grant.Create && !w.ours(live, in)
 	switch {
 	case foreign && !w.handedOver(live):
@@ -87,7 +89,8 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 	}
 	c, entries := w.applier.contract, live.GetManagedFields()
 	// The API server takes no managedFields from a write to a subresource.
-	if c.Takeover == nil || in.restated || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive || in.fields.Empty() {
+	if c.Takeover == nil || in.restated || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive ||
+		in.fields.Empty() {
 		return nil, nil
 	}
 	if ahead, err := w.applier.ahead(ctx, live, k); ahead > 0 || err != nil {
@@ -140,7 +143,8 @@ func (w *Writer) going(before, after []metav1.ManagedFieldsEntry, in intent) ([]
 		return nil, err
 	}
 	var fields []string
-	has.Difference(had).Difference(in.fields).Leaves().Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
+	has.Difference(had).Difference(in.fields).Leaves().
+		Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
 	return fields, nil
 }
 
@@ -183,7 +187,10 @@ func (w *Writer) mayAdopt(ctx context.Context, live client.Object, in intent) er
 // over before and is handed over again, as by a whole manifest that is written
 // again and again, is a conflict as any other, and so is what others write beside
 // the intent.
-func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {
+func (w *Writer) takeOver(
+	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
+	pre preconditions,
+) (Outcome, error) {
 	write := func() (Outcome, error) {
 		outcome, err := w.moveAndSend(ctx, live, in, grant, k, t, pre)
 		outcome.TakenOver = &Takeover{Object: grant.Object, Key: in.key, From: t.from}
@@ -202,7 +209,10 @@ func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, gr
 // moveAndSend moves managedFields, and applies. A foreign object is first
 // asked, by an apply that is not kept, whether it can become ours: one that cannot
 // stays whole.
-func (w *Writer) moveAndSend(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {
+func (w *Writer) moveAndSend(
+	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
+	pre preconditions,
+) (Outcome, error) {
 	if err := w.checkOwner(ctx, live, in); err != nil {
 		return Outcome{}, err
 	}
@@ -225,10 +235,13 @@ func (w *Writer) moveAndSend(ctx context.Context, live client.Object, in intent,
 }
 
 // adoptable returns *Unadoptable if the object cannot become ours.
-func (w *Writer) adoptable(ctx context.Context, live client.Object, in intent, grant ownership.Grant, pre preconditions) error {
+func (w *Writer) adoptable(
+	ctx context.Context, live client.Object, in intent, grant ownership.Grant, pre preconditions,
+) error {
 	owner, ours := metav1.GetControllerOfNoCopy(live), in.controller()
 	if owner != nil && ours != nil && owner.UID != ours.UID {
-		return &Unadoptable{Err: fmt.Errorf("%s %s controls it: remove that owner from its metadata.ownerReferences first", owner.Kind, owner.Name)}
+		return &Unadoptable{Err: fmt.Errorf("%s %s controls it: remove that owner from its metadata.ownerReferences first",
+			owner.Kind, owner.Name)}
 	}
 	_, err := w.apply(ctx, in, grant, pre, metav1.DryRunAll)
 	var bad *BadIntent
@@ -240,7 +253,9 @@ func (w *Writer) adoptable(ctx context.Context, live client.Object, in intent, g
 
 // move writes managedFields, and nothing else, at the version that was read. It
 // returns the object as it is then.
-func (w *Writer) move(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) (client.Object, error) {
+func (w *Writer) move(
+	ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry,
+) (client.Object, error) {
 	patch, err := json.Marshal([]map[string]any{
 		// add replaces what is there, and also writes where nothing is.
 		{"op": "add", "path": "/metadata/managedFields", "value": entries},
@@ -256,6 +271,7 @@ func (w *Writer) move(ctx context.Context, live client.Object, entries []metav1.
 		return nil, fmt.Errorf("writing managedFields: %T is no object", live)
 	}
 	identity := w.applier.contract.Identity(w.manager)
-	err = w.applier.as(identity).Patch(ctx, moved, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(string(w.manager)))
+	err = w.applier.as(identity).Patch(ctx, moved, client.RawPatch(types.JSONPatchType, patch),
+		client.FieldOwner(string(w.manager)))
 	return moved, classify(err, preconditions{resourceVersion: live.GetResourceVersion()})
 }

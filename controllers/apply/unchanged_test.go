@@ -61,7 +61,10 @@ func TestUnchangedIsJudgedFromTheLiveObject(t *testing.T) {
 			[][2]string{{"mine", deployed}, {"other", deployed}},
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}`, false,
 		},
-		"nothing, and nothing owned": {[][2]string{{"other", deployed}}, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, true},
+		"nothing, and nothing owned": {
+			[][2]string{{"other", deployed}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, true,
+		},
 		"nothing, and something owned": {
 			[][2]string{{"mine", deployed}, {"other", deployed}},
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, false,
@@ -91,12 +94,24 @@ func TestWhatWasReadAsMetadataIsJudgedByThem(t *testing.T) {
 		before, intent string
 		want           bool
 	}{
-		"as it is":       {"", fmt.Sprintf(config, "m", "v"), true},
-		"another label":  {"", fmt.Sprintf(config, "other", "v"), false},
-		"a field more":   {"", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {l: m}}, data: {k: v, more: v}}`, false},
-		"a value taken":  {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: stolen}}`, fmt.Sprintf(config, "m", "v"), false},
-		"a label taken":  {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {l: o}}}`, fmt.Sprintf(config, "m", "v"), false},
-		"another's data": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {other: v}}`, fmt.Sprintf(config, "m", "v"), true},
+		"as it is":      {"", fmt.Sprintf(config, "m", "v"), true},
+		"another label": {"", fmt.Sprintf(config, "other", "v"), false},
+		"a field more": {
+			"",
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {l: m}}, data: {k: v, more: v}}`, false,
+		},
+		"a value taken": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: stolen}}`,
+			fmt.Sprintf(config, "m", "v"), false,
+		},
+		"a label taken": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {l: o}}}`,
+			fmt.Sprintf(config, "m", "v"), false,
+		},
+		"another's data": {
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {other: v}}`,
+			fmt.Sprintf(config, "m", "v"), true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newAPIServer(t, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
@@ -125,7 +140,8 @@ func TestAnotherOrderIsAChange(t *testing.T) {
 	server := newAPIServer(t, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	server.apply(string(mine), fmt.Sprintf(intent, first+","+second))
 	live := server.live(&appsv1.Deployment{})
-	if judge(t, writerOf(mine), live, fmt.Sprintf(intent, second+","+first)) || !judge(t, writerOf(mine), live, fmt.Sprintf(intent, first+","+second)) {
+	if judge(t, writerOf(mine), live, fmt.Sprintf(intent, second+","+first)) ||
+		!judge(t, writerOf(mine), live, fmt.Sprintf(intent, first+","+second)) {
 		t.Error("another order is called unchanged, or the same a change")
 	}
 }
@@ -222,7 +238,8 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	if ask(w, live("9", "2"), in) {
 		t.Error("another value is not seen")
 	}
-	if ask(w, live("9", "1"), frozenIntent(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, resources: {limits: {cpu: 2000m}}}]}}`)) {
+	if ask(w, live("9", "1"), frozenIntent(t,
+		`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, resources: {limits: {cpu: 2000m}}}]}}`)) {
 		t.Error("another intent profits from what was learned")
 	}
 	other := live("9", "1")
@@ -233,7 +250,8 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	if ask(writerOf(mine), live("9", "1"), in) {
 		t.Error("another process knows what this one learned")
 	}
-	server.apply("other", `{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {x: z}}, spec: {containers: [{name: b}]}}`)
+	server.apply("other",
+		`{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {x: z}}, spec: {containers: [{name: b}]}}`)
 	if !ask(w, live("12", "1"), in) {
 		t.Error("another's fields count as a change of ours")
 	}
@@ -263,9 +281,13 @@ func TestWhatAnAnswerTells(t *testing.T) {
 		answer string
 		want   []string
 	}{
-		"as it is":          {deployed, nil},
-		"more than it says": {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {x: z}}, spec: {replicas: 2, paused: true, template: {spec: {containers: [{name: c, image: i, env: [{name: A, value: "1"}]}, {name: side}]}}}}`, nil},
-		"another value":     {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 3, template: {spec: {containers: [{name: c, image: i, env: [{name: A, value: "1"}]}]}}}}`, []string{".spec.replicas"}},
+		"as it is": {deployed, nil},
+		"more than it says": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {x: z}}, spec: {replicas: 2, paused: true, template: {spec: {containers: [{name: c, image: i, env: [{name: A, value: "1"}]}, {name: side}]}}}}`, nil,
+		},
+		"another value": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 3, template: {spec: {containers: [{name: c, image: i, env: [{name: A, value: "1"}]}]}}}}`, []string{".spec.replicas"},
+		},
 		"a field less": {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {spec: {containers: [{name: c, env: [{name: A, value: "1"}]}]}}}}`,
 			[]string{`.spec.template.spec.containers[name="c"].image`},

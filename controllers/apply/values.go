@@ -143,7 +143,8 @@ func equal(want any, live reflect.Value) bool {
 	case nil:
 		return !live.IsValid()
 	case string:
-		return live.Kind() == reflect.String && live.String() == want || isBytes(live) && base64.StdEncoding.EncodeToString(live.Bytes()) == want
+		return live.Kind() == reflect.String && live.String() == want ||
+			isBytes(live) && base64.StdEncoding.EncodeToString(live.Bytes()) == want
 	case bool:
 		return live.Kind() == reflect.Bool && live.Bool() == want
 	case int64:

@@ -36,18 +36,39 @@ func TestAnIntentHoldsWhereAMergeChangesNothing(t *testing.T) {
 		live string
 		want bool
 	}{
-		"the same":                 {stated, true},
-		"more of theirs":           {`nodeSelector: {k: v}, hostNetwork: true, containers: [{name: zero}, {name: a, tty: true, env: [{name: O}, {name: P, value: p}, {name: Z}, {name: Q, value: q}], args: [r, s]}, {name: c}, {name: b}]`, true},
-		"another value":            {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: z}], args: [r, s]}, {name: b}]`, false},
-		"no value":                 {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q}], args: [r, s]}, {name: b}]`, false},
-		"an item less":             {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}], args: [r, s]}, {name: b}]`, false},
-		"no items":                 {`nodeSelector: {k: v}, containers: [{name: a, args: [r, s]}, {name: b}]`, false},
-		"another order":            {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: Q, value: q}, {name: P, value: p}], args: [r, s]}, {name: b}]`, false},
-		"another order above":      {`nodeSelector: {k: v}, containers: [{name: b}, {name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s]}]`, false},
-		"an item twice":            {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}, {name: P, value: p}], args: [r, s]}, {name: b}]`, false},
-		"an atomic list, longer":   {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s, t]}, {name: b}]`, false},
-		"an atomic list, shuffled": {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [s, r]}, {name: b}]`, false},
-		"an atomic map, larger":    {`nodeSelector: {k: v, l: w}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s]}, {name: b}]`, false},
+		"the same": {stated, true},
+		"more of theirs": {
+			`nodeSelector: {k: v}, hostNetwork: true, containers: [{name: zero}, {name: a, tty: true, env: [{name: O}, {name: P, value: p}, {name: Z}, {name: Q, value: q}], args: [r, s]}, {name: c}, {name: b}]`, true,
+		},
+		"another value": {
+			`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: z}], args: [r, s]}, {name: b}]`, false,
+		},
+		"no value": {
+			`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q}], args: [r, s]}, {name: b}]`,
+			false,
+		},
+		"an item less": {
+			`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}], args: [r, s]}, {name: b}]`, false,
+		},
+		"no items": {`nodeSelector: {k: v}, containers: [{name: a, args: [r, s]}, {name: b}]`, false},
+		"another order": {
+			`nodeSelector: {k: v}, containers: [{name: a, env: [{name: Q, value: q}, {name: P, value: p}], args: [r, s]}, {name: b}]`, false,
+		},
+		"another order above": {
+			`nodeSelector: {k: v}, containers: [{name: b}, {name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s]}]`, false,
+		},
+		"an item twice": {
+			`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}, {name: P, value: p}], args: [r, s]}, {name: b}]`, false,
+		},
+		"an atomic list, longer": {
+			`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s, t]}, {name: b}]`, false,
+		},
+		"an atomic list, shuffled": {
+			`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [s, r]}, {name: b}]`, false,
+		},
+		"an atomic map, larger": {
+			`nodeSelector: {k: v, l: w}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s]}, {name: b}]`, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, live := frozenIntent(t, fmt.Sprintf(pod, stated)), object(t, fmt.Sprintf(pod, tc.live))
@@ -71,7 +92,10 @@ func TestAKeyWithADefaultIsTheSameKey(t *testing.T) {
 		want         bool
 	}{
 		{`{port: 80, name: x}`, `{port: 80, name: x}`, true},
-		{`{port: 80, name: x, protocol: TCP}`, `{port: 80, name: x, protocol: TCP}, {port: 80, name: q, protocol: UDP}`, true},
+		{
+			`{port: 80, name: x, protocol: TCP}`, `{port: 80, name: x, protocol: TCP}, {port: 80, name: q, protocol: UDP}`,
+			true,
+		},
 		{`{port: 80, name: x}`, `{port: 80, name: q, protocol: UDP}, {port: 80, name: x, protocol: TCP}`, true},
 		{`{port: 80, name: x, protocol: TCP}`, `{port: 80, name: x}`, false}, // the merge states it
 		{`{port: 80, name: x, protocol: UDP}`, `{port: 80, name: x}`, false},

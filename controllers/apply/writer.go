@@ -85,11 +85,13 @@ const (
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
 // object that is not ours, *Unadoptable or ErrHandedOver if it was handed over; ErrExists if a
 // birth met an object that appeared meanwhile; ErrGone, ErrReincarnated or
-// ErrStale if the object moved, and ErrOwnerGone if it would be given an owner that goes; *Conflict where other managers hold fields of a
-// shared grant, or those of an exclusive one were repaired often enough for now;
+// ErrStale if the object moved, and ErrOwnerGone if it would be given an owner that goes; *Conflict where other
+// managers hold fields of a shared grant, or those of an exclusive one were repaired often enough for now;
 // ErrNamespaceTerminating for a birth that comes too late; else what the client
 // returned.
-func (w *Writer) Apply(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option) (Outcome, error) {
+func (w *Writer) Apply(
+	ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option,
+) (Outcome, error) {
 	in, err := w.applier.converter.freeze(ac, opts...)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying as %s: %w", w.manager, err)
@@ -110,7 +112,10 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 		return Outcome{}, &NotGranted{Manager: w.manager, Object: grant.Object.String(), Fields: outside}
 	}
 	if versioned && !grant.Versioned {
-		return Outcome{}, &NotGranted{Manager: w.manager, Object: grant.Object.String(), Fields: []string{".metadata.resourceVersion"}}
+		return Outcome{}, &NotGranted{
+			Manager: w.manager, Object: grant.Object.String(),
+			Fields: []string{".metadata.resourceVersion"},
+		}
 	}
 	k := w.memoryKey(in, grant)
 	if grant.Once {
@@ -131,7 +136,10 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 
 // update makes an object that is there be as the intent says. Where it may not write, it
 // returns ErrExists instead.
-func (w *Writer) update(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions, may bool) (Outcome, error) {
+func (w *Writer) update(
+	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions,
+	may bool,
+) (Outcome, error) {
 	t, settled, err := w.needs(ctx, live, in, grant, k)
 	switch {
 	case err != nil:
@@ -155,7 +163,10 @@ func (w *Writer) update(ctx context.Context, live client.Object, in intent, gran
 
 // needs is what has to be transferred before the intent is applied to live, or whether
 // nothing has to be sent.
-func (w *Writer) needs(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (t *transfer, settled bool, err error) {
+func (w *Writer) needs(
+	ctx context.Context, live client.Object, in intent, grant ownership.Grant,
+	k memoryKey,
+) (t *transfer, settled bool, err error) {
 	if t, err = w.transfer(ctx, live, in, grant, k); t == nil && err == nil {
 		if settled, err = w.settled(ctx, live, in, grant, k); err == nil {
 			t = w.applier.memory.moved(k, live, settled)
@@ -166,7 +177,9 @@ func (w *Writer) needs(ctx context.Context, live client.Object, in intent, grant
 
 // settled reports whether the live object, or our memory of a newer one, is
 // as the intent says.
-func (w *Writer) settled(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (bool, error) {
+func (w *Writer) settled(
+	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey,
+) (bool, error) {
 	if len(live.GetManagedFields()) == 0 {
 		if err := w.checkStripped(ctx, live); err != nil {
 			return false, err
@@ -205,7 +218,9 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 }
 
 // send applies the intent and remembers it.
-func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k memoryKey, pre preconditions) (Outcome, error) {
+func (w *Writer) send(
+	ctx context.Context, in intent, grant ownership.Grant, k memoryKey, pre preconditions,
+) (Outcome, error) {
 	hash, err := in.hash()
 	if err != nil {
 		return Outcome{}, err
@@ -216,7 +231,10 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	}
 	last, _ := w.applier.memory.get(k)
 	made, stays := w.answered(f, grant)
-	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(), made: made, stays: stays, repairs: last.repairs})
+	w.applier.memory.put(k, written{
+		uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(),
+		made: made, stays: stays, repairs: last.repairs,
+	})
 	outcome := Outcome{Result: Configured, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
 	if fields := made.changed(); len(fields) > 0 && (last.uid != f.uid || !slices.Equal(last.made.changed(), fields)) {
 		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: fields}
@@ -229,7 +247,9 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 
 // apply sends the intent, and returns what the server answered; with
 // metav1.DryRunAll nothing is kept of it there.
-func (w *Writer) apply(ctx context.Context, in intent, grant ownership.Grant, pre preconditions, dryRun ...string) (*frozen, error) {
+func (w *Writer) apply(
+	ctx context.Context, in intent, grant ownership.Grant, pre preconditions, dryRun ...string,
+) (*frozen, error) {
 	body, err := in.body(pre)
 	if err != nil {
 		return nil, &BadIntent{Err: err}
@@ -242,7 +262,8 @@ func (w *Writer) apply(ctx context.Context, in intent, grant ownership.Grant, pr
 	if grant.Object.Subresource == "" {
 		err = w.applier.as(grant.Identity).Apply(ctx, f, &opts)
 	} else {
-		err = w.applier.as(grant.Identity).SubResource(grant.Object.Subresource).Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
+		err = w.applier.as(grant.Identity).SubResource(grant.Object.Subresource).
+			Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
 	}
 	if _, own := w.applier.converter.groups[in.gvk.Group]; own && isUnknownField(err) {
 		err = olderSchema(in.gvk.Kind, err)

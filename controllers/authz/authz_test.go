@@ -32,38 +32,115 @@ func TestDecide(t *testing.T) {
 		allowed  bool
 		visible  bool
 	}{
-		"nothing permits":         {`permit(principal, action, resource == Tool::"b");`, "", tool("a", ""), false, false},
-		"the tool is permitted":   {`permit(principal, action == Action::"call_tool", resource == Tool::"a");`, "", tool("a", ""), true, true},
-		"forbid wins":             {`permit(principal, action, resource); forbid(principal, action, resource == Tool::"a");`, "", tool("a", ""), false, false},
-		"the subject":             {`permit(principal == Client::"ann", action, resource);`, "", tool("a", ""), true, true},
-		"another subject":         {`permit(principal == Client::"bob", action, resource);`, "", tool("a", ""), false, false},
-		"a claim that is a list":  {`permit(principal, action, resource) when { principal.claim_roles.contains("dev") };`, "", tool("a", ""), true, true},
-		"a claim in the context":  {`permit(principal, action, resource) when { context.claim_level >= 3 };`, "", tool("a", ""), true, true},
-		"a claim in a claim":      {`permit(principal, action, resource) when { principal.claim_org.unit == "a" };`, "", tool("a", ""), true, true},
-		"null is absent":          {`permit(principal, action, resource) when { principal has claim_gone };`, "", tool("a", ""), false, false},
-		"an argument":             {`permit(principal, action, resource) when { resource.arg_n < 5 };`, "", tool("a", `{"n":4}`), true, true},
-		"a whole float":           {`permit(principal, action, resource) when { context.arg_n == 4 };`, "", tool("a", `{"n":4.0}`), true, true},
-		"an argument of the list": {`permit(principal, action, resource) when { resource.arg_n < 5 };`, "", tool("a", ""), false, true},
-		"a forbidden argument":    {`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`, "", tool("a", `{"p":"/etc/x"}`), false, false},
-		"another argument":        {`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`, "", tool("a", `{"p":"/tmp/x"}`), true, true},
+		"nothing permits": {`permit(principal, action, resource == Tool::"b");`, "", tool("a", ""), false, false},
+		"the tool is permitted": {
+			`permit(principal, action == Action::"call_tool", resource == Tool::"a");`, "",
+			tool("a", ""), true, true,
+		},
+		"forbid wins": {
+			`permit(principal, action, resource); forbid(principal, action, resource == Tool::"a");`,
+			"", tool("a", ""), false, false,
+		},
+		"the subject":     {`permit(principal == Client::"ann", action, resource);`, "", tool("a", ""), true, true},
+		"another subject": {`permit(principal == Client::"bob", action, resource);`, "", tool("a", ""), false, false},
+		"a claim that is a list": {
+			`permit(principal, action, resource) when { principal.claim_roles.contains("dev") };`, "",
+			tool("a", ""), true, true,
+		},
+		"a claim in the context": {
+			`permit(principal, action, resource) when { context.claim_level >= 3 };`, "",
+			tool("a", ""), true, true,
+		},
+		"a claim in a claim": {
+			`permit(principal, action, resource) when { principal.claim_org.unit == "a" };`, "",
+			tool("a", ""), true, true,
+		},
+		"null is absent": {
+			`permit(principal, action, resource) when { principal has claim_gone };`, "",
+			tool("a", ""), false, false,
+		},
+		"an argument": {
+			`permit(principal, action, resource) when { resource.arg_n < 5 };`, "",
+			tool("a", `{"n":4}`), true, true,
+		},
+		"a whole float": {
+			`permit(principal, action, resource) when { context.arg_n == 4 };`, "",
+			tool("a", `{"n":4.0}`), true, true,
+		},
+		"an argument of the list": {
+			`permit(principal, action, resource) when { resource.arg_n < 5 };`, "", tool("a", ""),
+			false, true,
+		},
+		"a forbidden argument": {
+			`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`,
+			"", tool("a", `{"p":"/etc/x"}`), false, false,
+		},
+		"another argument": {
+			`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`,
+			"", tool("a", `{"p":"/tmp/x"}`), true, true,
+		},
 		"an argument that makes a forbid fail": {
 			`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`,
 			"", tool("a", `{"p":["/etc/x"]}`), false, true,
 		},
-		"an argument without a value in Cedar": {`permit(principal, action, resource) when { resource has arg_p };`, "", tool("a", `{"p":1e300}`), false, false},
-		"an argument that no policy reads":     {`permit(principal, action, resource);`, "", tool("a", `{"p":1e300}`), true, true},
-		"an attribute of an entity":            {`permit(principal, action, resource) when { resource.owner == principal.claim_sub };`, owned, tool("report", ""), true, true},
-		"an argument is no attribute":          {`permit(principal, action, resource) when { resource.owner == "ann" };`, "", tool("a", `{"owner":"ann"}`), false, true},
-		"a group of tools":                     {`permit(principal, action, resource in Tool::"internal");`, owned, tool("report", ""), true, true},
-		"a group":                              {`permit(principal in Group::"ops", action, resource);`, "", tool("a", ""), true, true},
-		"a group of ToolHive's":                {`permit(principal is Client in THVGroup::"ops", action, resource);`, "", tool("a", ""), true, true},
-		"another group":                        {`permit(principal in Group::"admins", action, resource);`, "", tool("a", ""), false, false},
-		"a group that is forbidden":            {`permit(principal, action, resource); forbid(principal, action, resource) when { principal in Group::"dev" };`, "", tool("a", ""), false, false},
-		"a group in a group":                   {`permit(principal in Group::"staff", action, resource);`, nested, tool("a", ""), true, true},
-		"a group that entities alone name":     {`permit(principal in Team::"b", action, resource);`, nested, tool("a", ""), true, true},
-		"a parent beside the groups":           {`permit(principal in Team::"a", action, resource);`, nested, tool("a", ""), true, true},
-		"a URI":                                {`permit(principal, action == Action::"read_resource", resource == Resource::"file:///a");`, "", Call{Action: ReadResource, Type: Resource, ID: "file:///a"}, true, true},
-		"a list":                               {`permit(principal, action == Action::"list_tools", resource == FeatureType::"tool");`, "", Call{Action: ListTools, Type: FeatureType, ID: "tool"}, true, true},
+		"an argument without a value in Cedar": {
+			`permit(principal, action, resource) when { resource has arg_p };`, "",
+			tool("a", `{"p":1e300}`), false, false,
+		},
+		"an argument that no policy reads": {
+			`permit(principal, action, resource);`, "", tool("a", `{"p":1e300}`), true,
+			true,
+		},
+		"an attribute of an entity": {
+			`permit(principal, action, resource) when { resource.owner == principal.claim_sub };`, owned, tool("report", ""),
+			true, true,
+		},
+		"an argument is no attribute": {
+			`permit(principal, action, resource) when { resource.owner == "ann" };`, "",
+			tool("a", `{"owner":"ann"}`), false, true,
+		},
+		"a group of tools": {
+			`permit(principal, action, resource in Tool::"internal");`, owned,
+			tool("report", ""), true, true,
+		},
+		"a group": {
+			`permit(principal in Group::"ops", action, resource);`, "", tool("a", ""), true,
+			true,
+		},
+		"a group of ToolHive's": {
+			`permit(principal is Client in THVGroup::"ops", action, resource);`, "",
+			tool("a", ""), true, true,
+		},
+		"another group": {
+			`permit(principal in Group::"admins", action, resource);`, "", tool("a", ""),
+			false, false,
+		},
+		"a group that is forbidden": {
+			`permit(principal, action, resource); forbid(principal, action, resource) when { principal in Group::"dev" };`, "",
+			tool("a", ""), false, false,
+		},
+		"a group in a group": {
+			`permit(principal in Group::"staff", action, resource);`, nested, tool("a", ""),
+			true, true,
+		},
+		"a group that entities alone name": {
+			`permit(principal in Team::"b", action, resource);`, nested, tool("a", ""), true,
+			true,
+		},
+		"a parent beside the groups": {
+			`permit(principal in Team::"a", action, resource);`, nested, tool("a", ""), true,
+			true,
+		},
+		"a URI": {
+			`permit(principal, action == Action::"read_resource", resource == Resource::"file:///a");`, "",
+			Call{Action: ReadResource, Type: Resource, ID: "file:///a"},
+			true, true,
+		},
+		"a list": {
+			`permit(principal, action == Action::"list_tools", resource == FeatureType::"tool");`, "",
+			Call{Action: ListTools, Type: FeatureType, ID: "tool"},
+			true, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policies, err := Parse([]Source{{"p", tc.policies}}, tc.entities)
@@ -89,10 +166,16 @@ func TestAGroupThatNoPolicyNames(t *testing.T) {
 		blocked, entity string
 		allowed         bool
 	}{
-		"an attribute":    {"resource.blocked", `"attrs":{"blocked":{"__entity":{"type":"Gr\u006fup","id":"ops"}}}`, false},
-		"a list":          {"resource.blocked", `"attrs":{"blocked":[{"__entity":{"type":"THVGroup","id":"ops"}}]}`, false},
-		"a record":        {"resource.blocked.team", `"attrs":{"blocked":{"team":{"__entity":{"type":"Group","id":"ops"}}}}`, false},
-		"a tag":           {`resource.getTag("blocked")`, `"attrs":{},"tags":{"blocked":{"__entity":{"type":"Group","id":"ops"}}}`, false},
+		"an attribute": {"resource.blocked", `"attrs":{"blocked":{"__entity":{"type":"Gr\u006fup","id":"ops"}}}`, false},
+		"a list":       {"resource.blocked", `"attrs":{"blocked":[{"__entity":{"type":"THVGroup","id":"ops"}}]}`, false},
+		"a record": {
+			"resource.blocked.team", `"attrs":{"blocked":{"team":{"__entity":{"type":"Group","id":"ops"}}}}`,
+			false,
+		},
+		"a tag": {
+			`resource.getTag("blocked")`,
+			`"attrs":{},"tags":{"blocked":{"__entity":{"type":"Group","id":"ops"}}}`, false,
+		},
 		"another's group": {"resource.blocked", `"attrs":{"blocked":{"__entity":{"type":"Group","id":"admins"}}}`, true},
 	} {
 		policies, err := Parse([]Source{{
@@ -134,21 +217,37 @@ func TestParseSaysWhereAPolicyIsWrong(t *testing.T) {
 		text, entities string
 		want           []string
 	}{
-		"syntax":          {"permit(principal,\n  action resource);", "", []string{`policy "team", line 2, column 18: ")"`}},
-		"endless":         {"permit(principal, action, resource) when {\n " + strings.Repeat("(", 40) + "context" + strings.Repeat(" has a.b)", 40) + "};", "", []string{`policy "team", line 2, column `, "stands for more than"}},
-		"a hidden path":   {"permit(principal, action, resource) when { context has a" + strings.Repeat(" /* \" */ . // (\n a", 1000) + "};", "", []string{`policy "team", line 1, column 52: the text stands for more than`}},
+		"syntax": {"permit(principal,\n  action resource);", "", []string{`policy "team", line 2, column 18: ")"`}},
+		"endless": {"permit(principal, action, resource) when {\n " + strings.Repeat("(", 40) + "context" +
+			strings.Repeat(" has a.b)", 40) + "};", "", []string{`policy "team", line 2, column `, "stands for more than"}},
+		"a hidden path": {
+			"permit(principal, action, resource) when { context has a" +
+				strings.Repeat(" /* \" */ . // (\n a", 1000) + "};", "",
+			[]string{`policy "team", line 1, column 52: the text stands for more than`},
+		},
 		"nothing":         {" // later", "", []string{`policy "team" has no statement`}},
 		"entities":        {"permit(principal, action, resource);", "{", []string{"entities: "}},
 		"entity no array": {"permit(principal, action, resource);", "7", []string{"entities: "}},
-		"deep brackets":   {when(strings.Repeat("(", 4000) + "true" + strings.Repeat(")", 4000)), "", []string{`policy "team", line 1, column 143: the text nests more than 100 levels`}},
-		"deep and open":   {when(strings.Repeat("[", 16000)), "", []string{"the text nests more than 100 levels"}},
-		"deep conditions": {when(strings.Repeat("if true then true else ", 600) + "true"), "", []string{"the text nests more than 100 levels"}},
-		"deep branches":   {when(strings.Repeat("if true then ", 500) + "true" + strings.Repeat(" else true", 500)), "", []string{"the text nests more than 100 levels"}},
-		"long chains":     {when("context" + strings.Repeat(".a", 8000)), "", []string{"more than 500 dots and signs"}},
-		"long sums":       {when("1" + strings.Repeat("+1", 8000) + " == 1"), "", []string{"more than 500 dots and signs"}},
-		"deep signs":      {when(strings.Repeat("!", 16000) + "true"), "", []string{"the text nests more than 100 levels"}},
+		"deep brackets": {
+			when(strings.Repeat("(", 4000) + "true" + strings.Repeat(")", 4000)), "",
+			[]string{`policy "team", line 1, column 143: the text nests more than 100 levels`},
+		},
+		"deep and open": {when(strings.Repeat("[", 16000)), "", []string{"the text nests more than 100 levels"}},
+		"deep conditions": {
+			when(strings.Repeat("if true then true else ", 600) + "true"), "",
+			[]string{"the text nests more than 100 levels"},
+		},
+		"deep branches": {
+			when(strings.Repeat("if true then ", 500) + "true" + strings.Repeat(" else true", 500)), "",
+			[]string{"the text nests more than 100 levels"},
+		},
+		"long chains": {when("context" + strings.Repeat(".a", 8000)), "", []string{"more than 500 dots and signs"}},
+		"long sums":   {when("1" + strings.Repeat("+1", 8000) + " == 1"), "", []string{"more than 500 dots and signs"}},
+		"deep signs":  {when(strings.Repeat("!", 16000) + "true"), "", []string{"the text nests more than 100 levels"}},
 		"deep entities": {
-			"permit(principal, action, resource);", `[{"uid":{"type":"T","id":"x"},"parents":[],"attrs":{"a":` + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000) + "}}]",
+			"permit(principal, action, resource);",
+			`[{"uid":{"type":"T","id":"x"},"parents":[],"attrs":{"a":` + strings.Repeat(`{"a":`, 9000) + "1" +
+				strings.Repeat("}", 9000) + "}}]",
 			[]string{"entities: they nest more than 100 levels"},
 		},
 	} {

@@ -16,10 +16,22 @@ permit(principal, action == Action::"call_tool", resource == Tool::"add")
 	when { resource.arg_a < 3
 	&& context.arg_b in [1,2] }; // two`
 	for what, tc := range map[string]struct{ a, b string }{
-		"spaces and comments":    {"permit(principal,action,resource);", " permit ( principal ,\n action, resource ) ; // all"},
-		"the order of policies":  {"permit(principal,action,resource);forbid(principal,action,resource);", "forbid(principal,action,resource);permit(principal,action,resource);"},
-		"a policy that is twice": {"permit(principal,action,resource);", "permit(principal,action,resource);permit(principal,action,resource);"},
-		"the order of a record":  {`permit(principal,action,resource) when { context == {a: 1, "b c": "\u{0}\"\n"} };`, `permit(principal,action,resource) when { context == {"a":1,"b c":"\0\"\n"} };`},
+		"spaces and comments": {
+			"permit(principal,action,resource);",
+			" permit ( principal ,\n action, resource ) ; // all",
+		},
+		"the order of policies": {
+			"permit(principal,action,resource);forbid(principal,action,resource);",
+			"forbid(principal,action,resource);permit(principal,action,resource);",
+		},
+		"a policy that is twice": {
+			"permit(principal,action,resource);",
+			"permit(principal,action,resource);permit(principal,action,resource);",
+		},
+		"the order of a record": {
+			`permit(principal,action,resource) when { context == {a: 1, "b c": "\u{0}\"\n"} };`,
+			`permit(principal,action,resource) when { context == {"a":1,"b c":"\0\"\n"} };`,
+		},
 	} {
 		if a, b := Canonical(tc.a), Canonical(tc.b); a != b {
 			t.Errorf("%s: two forms, %s and %s", what, a, b)
@@ -70,12 +82,25 @@ func TestTheFormOfLongTextIsCheap(t *testing.T) {
 		"attributes of attributes": {Canonical, when("context" + strings.Repeat(".a", policy/2-40))},
 		"a path":                   {Canonical, when("context has a" + strings.Repeat(".a", policy/2-40))},
 		"paths in paths":           {Canonical, when(strings.Repeat("(", 40) + "context" + strings.Repeat(" has a.b)", 40))},
-		"paths in paths in a row":  {Canonical, when("true" + strings.Repeat(" && "+strings.Repeat("(", 13)+"context"+strings.Repeat(" has a.b)", 13), 100))},
-		"many short paths":         {Canonical, when("context has a.b" + strings.Repeat(" && context has a.b", policy/19-10))},
-		"paths of ten":             {Canonical, when("context has a" + strings.Repeat(" && context has a.b.c.d.e.f.g.h.i.j", policy/35-10))},
-		"a long condition":         {Canonical, when("true" + strings.Repeat(" && true", policy/8-10))},
-		"sets in sets":             {Canonical, when(strings.Repeat("[", policy/2-40) + strings.Repeat("]", policy/2-40) + " == 1")},
-		"records in records":       {CanonicalEntities, `[{"uid":{"type":"T","id":"x"},"parents":[],"attrs":{"a":` + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000) + `}}]`},
+		"paths in paths in a row": {
+			Canonical,
+			when("true" + strings.Repeat(" && "+strings.Repeat("(", 13)+"context"+strings.Repeat(" has a.b)", 13), 100)),
+		},
+		"many short paths": {Canonical, when("context has a.b" + strings.Repeat(" && context has a.b", policy/19-10))},
+		"paths of ten": {
+			Canonical,
+			when("context has a" + strings.Repeat(" && context has a.b.c.d.e.f.g.h.i.j", policy/35-10)),
+		},
+		"a long condition": {Canonical, when("true" + strings.Repeat(" && true", policy/8-10))},
+		"sets in sets": {
+			Canonical,
+			when(strings.Repeat("[", policy/2-40) + strings.Repeat("]", policy/2-40) + " == 1"),
+		},
+		"records in records": {
+			CanonicalEntities,
+			`[{"uid":{"type":"T","id":"x"},"parents":[],"attrs":{"a":` + strings.Repeat(`{"a":`, 9000) + "1" +
+				strings.Repeat("}", 9000) + `}}]`,
+		},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -223,7 +223,8 @@ func (p *Policies) ambiguous(arguments jsontext.Value, request cedar.Request) st
 func (p *Policies) unclear(name string, beside map[string]string, mentioned names, request cedar.Request) string {
 	cased := strings.Map(uncased, name)
 	if other, twice := beside[cased]; twice {
-		return fmt.Sprintf("the arguments have the names %q and %q in one object, which some servers take for the same: send one of them",
+		return fmt.Sprintf("the arguments have the names %q and %q in one object, which some servers take for the same: "+
+			"send one of them",
 			Shown(other), Shown(name))
 	}
 	beside[cased] = name

@@ -38,7 +38,8 @@ func tooLarge(name, text string) error {
 			offset(name, text[:at]), largest>>10)
 	}
 	if at := nestsTooDeep(words); at >= 0 {
-		return fmt.Errorf("%s: the text nests more than %d levels deep, or has more than %d dots and signs in a row: write several statements",
+		return fmt.Errorf("%s: the text nests more than %d levels deep, or has more than %d dots and signs in a row: write "+
+			"several statements",
 			offset(name, text[:at]), deepest, longestChain)
 	}
 	return nil

@@ -54,15 +54,19 @@ func TestUnmatchedIsWhatNoCallMatches(t *testing.T) {
 		{"uid":{"type":"Action","id":"call_tool"},"attrs":{},"parents":[{"type":"Action","id":"write"}]},
 		{"uid":{"type":"Tool","id":"a"},"attrs":{},"parents":[{"type":"Shelf","id":"a"}]}]`
 	principals := []string{
-		``, ` == Client::"bob"`, ` == Group::"b"`, ` is Client`, ` is User`, ` in Client::"bob"`, ` in Team::"a"`, ` in Team::"c"`, ` in Unit::"dev"`,
+		``, ` == Client::"bob"`, ` == Group::"b"`, ` is Client`, ` is User`, ` in Client::"bob"`, ` in Team::"a"`,
+		` in Team::"c"`, ` in Unit::"dev"`,
 		` in Group::"any"`, ` in THVGroup::"any"`, ` in Site::"x"`, ` is Client in Unit::"dev"`, ` is User in Unit::"dev"`,
 	}
 	actions := []string{
-		``, ` == Action::"call_tool"`, ` == Action::"read_resource"`, ` == Action::"list_tools"`, ` == Action::"write"`, ` == Act::"call_tool"`,
-		` in Action::"write"`, ` in Action::"get_prompt"`, ` in Action::"none"`, ` in [Action::"none", Action::"write"]`, ` in [Action::"call_tool", Action::"get_prompt"]`, ` in []`,
+		``, ` == Action::"call_tool"`, ` == Action::"read_resource"`, ` == Action::"list_tools"`, ` == Action::"write"`,
+		` == Act::"call_tool"`,
+		` in Action::"write"`, ` in Action::"get_prompt"`, ` in Action::"none"`, ` in [Action::"none", Action::"write"]`,
+		` in [Action::"call_tool", Action::"get_prompt"]`, ` in []`,
 	}
 	resources := []string{
-		``, ` == Tool::"a"`, ` == Prompt::"a"`, ` == FeatureType::"tool"`, ` == FeatureType::"tools"`, ` is Tool`, ` is FeatureType`, ` is Tols`,
+		``, ` == Tool::"a"`, ` == Prompt::"a"`, ` == FeatureType::"tool"`, ` == FeatureType::"tools"`, ` is Tool`,
+		` is FeatureType`, ` is Tols`,
 		` in Shelf::"a"`, ` in Shelf::"b"`, ` in Resource::"a"`, ` is Tool in Shelf::"a"`, ` is Prompt in Shelf::"a"`,
 	}
 	callers := []Caller{{Subject: "ann"}, {Subject: "bob", Groups: []string{"any", "b"}}}

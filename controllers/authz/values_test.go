@@ -12,11 +12,12 @@ import (
 func TestRequest_ConvertsTheArgumentsThatPoliciesRead(t *testing.T) {
 	const arguments = `{"path":"/a","other":[1,2],"more":{"x":1},"odd":1e300}`
 	for text, want := range map[string]string{
-		`permit(principal, action, resource);`:                                                            "",
-		`permit(principal, action, resource) when { resource.arg_path like "/*" };`:                       "arg_path",
-		`permit(principal, action, resource) when { resource has arg_other && context.arg_path == "/" };`: "arg_other arg_path",
-		`permit(principal, action, resource == Tool::"b") when { resource.arg_path == "" };`:              "",
-		`permit(principal, action, resource) when { context has arg_more };`:                              "arg_more",
+		`permit(principal, action, resource);`:                                      "",
+		`permit(principal, action, resource) when { resource.arg_path like "/*" };`: "arg_path",
+		`permit(principal, action, resource) when { resource has arg_other && context.arg_path == "/" };`: "arg_other " +
+			"arg_path",
+		`permit(principal, action, resource == Tool::"b") when { resource.arg_path == "" };`: "",
+		`permit(principal, action, resource) when { context has arg_more };`:                 "arg_more",
 	} {
 		policies, err := Parse([]Source{{"p", text}}, "")
 		if err != nil {

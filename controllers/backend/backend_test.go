@@ -61,10 +61,12 @@ func TestIdle(t *testing.T) {
 		edit func(*v1alpha1.MCPServer)
 		want string
 	}{
-		"claimed":            {nil, ""},
-		"reported":           {func(s *v1alpha1.MCPServer) { s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 3} }, ""},
-		"an older reported":  {func(s *v1alpha1.MCPServer) { s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 2} }, ""},
-		"a newer is claimed": {func(s *v1alpha1.MCPServer) { s.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 4, Hash: "x"} }, ""},
+		"claimed":           {nil, ""},
+		"reported":          {func(s *v1alpha1.MCPServer) { s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 3} }, ""},
+		"an older reported": {func(s *v1alpha1.MCPServer) { s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 2} }, ""},
+		"a newer is claimed": {func(s *v1alpha1.MCPServer) {
+			s.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 4, Hash: "x"}
+		}, ""},
 		"a newer reported": {
 			func(s *v1alpha1.MCPServer) { s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 4} },
 			"workload generation 4 has reported, ours is 3",
@@ -73,14 +75,19 @@ func TestIdle(t *testing.T) {
 			func(s *v1alpha1.MCPServer) { s.Status.Workload.Hash = "x" }, "workload generation 3 was claimed for other content",
 		},
 		"not claimed yet": {
-			func(s *v1alpha1.MCPServer) { s.Status.Workload.Generation = 2 }, "status.workload of the MCPServer does not know workload generation 3",
+			func(s *v1alpha1.MCPServer) { s.Status.Workload.Generation = 2 },
+			"status.workload of the MCPServer does not know workload generation 3",
 		},
 		"the claim was lost": {
-			func(s *v1alpha1.MCPServer) { s.Status.Workload = nil }, "status.workload of the MCPServer does not know workload generation 3",
+			func(s *v1alpha1.MCPServer) { s.Status.Workload = nil },
+			"status.workload of the MCPServer does not know workload generation 3",
 		},
 		"suspended": {func(s *v1alpha1.MCPServer) { s.Spec.Suspend = true }, "the MCPServer is suspended"},
-		"deleting":  {func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = new(metav1.Now()) }, "the MCPServer is being deleted"},
-		"another":   {func(s *v1alpha1.MCPServer) { s.UID = "u2" }, "the MCPServer is another one of the same name"},
+		"deleting": {
+			func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = new(metav1.Now()) },
+			"the MCPServer is being deleted",
+		},
+		"another": {func(s *v1alpha1.MCPServer) { s.UID = "u2" }, "the MCPServer is another one of the same name"},
 	} {
 		if got := r.idle(world{owner: server(r, tc.edit)}); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
@@ -131,14 +138,23 @@ func TestFactsThatAreReported(t *testing.T) {
 		told    bool
 		want    *v1alpha1ac.RuntimeStatusApplyConfiguration
 	}{
-		"nothing is known":                    {nil, false, false, bare},
-		"a replica's stand":                   {stands, false, false, theirs},
-		"ours are news":                       {stands, true, false, mine},
-		"ours were told, a replica's stand":   {stands, true, true, theirs},
-		"ours were told, and erased":          {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3}, true, true, mine},
-		"an older generation's stand":         {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, Tools: new(int32(7))}, false, false, bare},
-		"those of an earlier server":          {&v1alpha1.RuntimeStatus{ServerUID: "u0", Generation: 3, Tools: new(int32(7))}, false, false, bare},
-		"told of an older one, now of this":   {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, Tools: new(int32(7))}, true, true, mine},
+		"nothing is known":                  {nil, false, false, bare},
+		"a replica's stand":                 {stands, false, false, theirs},
+		"ours are news":                     {stands, true, false, mine},
+		"ours were told, a replica's stand": {stands, true, true, theirs},
+		"ours were told, and erased":        {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3}, true, true, mine},
+		"an older generation's stand": {
+			&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, Tools: new(int32(7))},
+			false, false, bare,
+		},
+		"those of an earlier server": {
+			&v1alpha1.RuntimeStatus{ServerUID: "u0", Generation: 3, Tools: new(int32(7))},
+			false, false, bare,
+		},
+		"told of an older one, now of this": {
+			&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, Tools: new(int32(7))},
+			true, true, mine,
+		},
 		"nothing is known, and nothing is up": {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3}, false, false, bare},
 	} {
 		r := runner(t)
@@ -156,7 +172,8 @@ func TestFactsThatAreReported(t *testing.T) {
 }
 
 func TestThatMCPAnswersIsSaidOfThisContentAndStays(t *testing.T) {
-	yes, no, other := conditions.True("Answers", ""), conditions.False("NotMCP", "HTTP 404"), conditions.False("NotMCP", "HTTP 405")
+	yes, no, other := conditions.True("Answers", ""), conditions.False("NotMCP", "HTTP 404"),
+		conditions.False("NotMCP", "HTTP 405")
 	unknown := conditions.Finding{Status: metav1.ConditionUnknown, Reason: "NotAsked", Message: (&Runner{}).notAsked()}
 	for name, tc := range map[string]struct {
 		generation int64 // that reported
@@ -180,14 +197,16 @@ func TestThatMCPAnswersIsSaidOfThisContentAndStays(t *testing.T) {
 		r := runner(t)
 		r.Learn(Facts{Answers: tc.learned})
 		r.fresh = !tc.told
-		if known := &(v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, Tools: new(int32(2))}); r.facts(server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = known })).Tools == nil {
+		if known := &(v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, Tools: new(int32(2))}); r.facts(
+			server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = known })).Tools == nil {
 			t.Errorf("%s: what a replica learned is forgotten", name)
 		}
 		got := r.answers(server(r, func(s *v1alpha1.MCPServer) {
 			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: tc.generation}
 			if tc.stands.Status != "" {
 				s.Status.Conditions = []metav1.Condition{{
-					Type: v1alpha1.ConditionBackendAnswers, Status: tc.stands.Status, Reason: tc.stands.Reason, Message: tc.stands.Message,
+					Type: v1alpha1.ConditionBackendAnswers, Status: tc.stands.Status, Reason: tc.stands.Reason,
+					Message: tc.stands.Message,
 				}}
 			}
 		}))
@@ -201,21 +220,28 @@ func TestFindings(t *testing.T) {
 	r := runner(t)
 	plain := errors.New("no route to host")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "statefulsets"}, "echo-backend", errors.New("no"))
-	conflict := &apply.Conflict{Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, Others: []string{"kubectl"}, Again: 9}
+	conflict := &apply.Conflict{
+		Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"},
+		Fields: []string{".spec.type"}, Others: []string{"kubectl"}, Again: 9,
+	}
 	for name, tc := range map[string]struct {
 		err   error
 		want  conditions.Finding
 		retry bool
 	}{
-		"applied":           {nil, conditions.True("Applied", "the backend has the content of the workload generation in status.runtime"), false},
+		"applied": {nil, conditions.True("Applied",
+			"the backend has the content of the workload generation in status.runtime"), false},
 		"a newer stands":    {&standingBack{"why", "StandingBack"}, conditions.False("StandingBack", "why"), false},
 		"a revision is odd": {&standingBack{"why", "BackendBlocked"}, conditions.False("BackendBlocked", "why"), false},
-		"unrenderable":      {podtemplate.Problems{{Field: "spec.x", Message: "no"}}, conditions.False("SpecInvalid", "spec.x: no"), false},
-		"refused":           {&apply.BadIntent{Err: errors.New("policy")}, conditions.False("ApplyFailed", "policy"), true},
-		"not allowed":       {forbidden, conditions.False("ApplyFailed", forbidden.Error()), true},
-		"could not reach":   {plain, conditions.Finding{}, true},
-		"a conflict":        {conflict, conditions.FieldConflict([]*apply.Conflict{conflict}), false},
-		"worse than that":   {errors.Join(conflict, plain), conditions.Finding{}, true},
+		"unrenderable": {
+			podtemplate.Problems{{Field: "spec.x", Message: "no"}},
+			conditions.False("SpecInvalid", "spec.x: no"), false,
+		},
+		"refused":         {&apply.BadIntent{Err: errors.New("policy")}, conditions.False("ApplyFailed", "policy"), true},
+		"not allowed":     {forbidden, conditions.False("ApplyFailed", forbidden.Error()), true},
+		"could not reach": {plain, conditions.Finding{}, true},
+		"a conflict":      {conflict, conditions.FieldConflict([]*apply.Conflict{conflict}), false},
+		"worse than that": {errors.Join(conflict, plain), conditions.Finding{}, true},
 	} {
 		got, err := r.finding(server(r, func(*v1alpha1.MCPServer) {}), tc.err)
 		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.retry {
@@ -226,7 +252,8 @@ func TestFindings(t *testing.T) {
 	if got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNameTaken || err != nil {
 		t.Errorf("a foreign object: got %v, %v", got, err)
 	}
-	got, err = r.finding(server(r, func(*v1alpha1.MCPServer) {}), fmt.Errorf("applying: %w", &apply.Unadoptable{Err: plain}))
+	got, err = r.finding(server(r, func(*v1alpha1.MCPServer) {}),
+		fmt.Errorf("applying: %w", &apply.Unadoptable{Err: plain}))
 	if got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNotAdoptable || err == nil {
 		t.Errorf("one that was handed over: got %v, %v", got, err)
 	}
@@ -234,7 +261,10 @@ func TestFindings(t *testing.T) {
 
 func TestTheConditionFollowsTheFindingAndNotTheSpec(t *testing.T) {
 	r, f := runner(t), conditions.True("Applied", "m")
-	live := metav1.Condition{Type: v1alpha1.ConditionBackendApplied, Status: metav1.ConditionTrue, Reason: "Applied", Message: "m", ObservedGeneration: 5}
+	live := metav1.Condition{
+		Type: v1alpha1.ConditionBackendApplied, Status: metav1.ConditionTrue, Reason: "Applied",
+		Message: "m", ObservedGeneration: 5,
+	}
 	for name, tc := range map[string]struct {
 		edit func(*metav1.Condition)
 		want int64
@@ -263,7 +293,10 @@ func TestStartsOfTheBackend(t *testing.T) {
 		}
 		s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{UID: "s1", Generation: 2, Annotations: intent.Annotations}}
 		s.Spec.Template.Annotations = intent.Spec.Template.Annotations
-		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1, UpdateRevision: "a"}
+		s.Status = appsv1.StatefulSetStatus{
+			ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1,
+			UpdateRevision: "a",
+		}
 		edit(s)
 		return s
 	}
@@ -276,8 +309,13 @@ func TestStartsOfTheBackend(t *testing.T) {
 		"none is ready":     {up(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }), Start{}},
 		"an older pod runs": {up(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }), Start{}},
 		"its spec is new":   {up(func(s *appsv1.StatefulSet) { s.Generation = 3 }), Start{}},
-		"another's content": {up(func(s *appsv1.StatefulSet) { s.Spec.Template.Annotations[workload.AnnotationBackendHash] = "x" }), Start{}},
-		"an older proxy's":  {up(func(s *appsv1.StatefulSet) { s.Annotations[revision.AnnotationGeneration] = "2" }), Start{UID: "s1", Revision: "a"}},
+		"another's content": {up(func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Annotations[workload.AnnotationBackendHash] = "x"
+		}), Start{}},
+		"an older proxy's": {
+			up(func(s *appsv1.StatefulSet) { s.Annotations[revision.AnnotationGeneration] = "2" }),
+			Start{UID: "s1", Revision: "a"},
+		},
 	} {
 		if got := r.started(tc.set); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
@@ -293,13 +331,19 @@ func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
 		passed time.Duration
 		want   time.Duration
 	}{
-		"it runs":               {nil, 0, 2 * time.Second},
-		"it is asked":           {nil, 1500 * time.Millisecond, 500 * time.Millisecond},
-		"it does not answer":    {nil, 2 * time.Second, 0},
-		"it has answered":       {func(r *Runner, _ *v1alpha1.MCPServer, _ *appsv1.StatefulSet) { r.Learn(Facts{}) }, 0, 0},
-		"a replica reported":    {func(_ *Runner, s *v1alpha1.MCPServer, _ *appsv1.StatefulSet) { s.Status.Runtime.Generation = 3 }, 0, 0},
-		"other content runs":    {func(_ *Runner, _ *v1alpha1.MCPServer, s *appsv1.StatefulSet) { s.Spec.Template.Annotations = nil }, 0, 0},
-		"no pod of it is up":    {func(_ *Runner, _ *v1alpha1.MCPServer, s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }, 0, 0},
+		"it runs":            {nil, 0, 2 * time.Second},
+		"it is asked":        {nil, 1500 * time.Millisecond, 500 * time.Millisecond},
+		"it does not answer": {nil, 2 * time.Second, 0},
+		"it has answered":    {func(r *Runner, _ *v1alpha1.MCPServer, _ *appsv1.StatefulSet) { r.Learn(Facts{}) }, 0, 0},
+		"a replica reported": {func(_ *Runner, s *v1alpha1.MCPServer, _ *appsv1.StatefulSet) {
+			s.Status.Runtime.Generation = 3
+		}, 0, 0},
+		"other content runs": {func(_ *Runner, _ *v1alpha1.MCPServer, s *appsv1.StatefulSet) {
+			s.Spec.Template.Annotations = nil
+		}, 0, 0},
+		"no pod of it is up": {func(_ *Runner, _ *v1alpha1.MCPServer, s *appsv1.StatefulSet) {
+			s.Status.ReadyReplicas = 0
+		}, 0, 0},
 		"it is not to be asked": {func(r *Runner, _ *v1alpha1.MCPServer, _ *appsv1.StatefulSet) { r.AskFirst = 0 }, 0, 0},
 	} {
 		r, now := runner(t), time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -337,14 +381,23 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 		"of an earlier server": {metav1.ObjectMeta{OwnerReferences: owner("MCPServer", "echo", "u0")}, false, false},
 		"of another kind":      {metav1.ObjectMeta{OwnerReferences: owner("Deployment", "echo", "u0")}, true, false},
 		"on its way out":       {metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}, false, true},
-		"without a hash":       {metav1.ObjectMeta{Annotations: map[string]string{revision.AnnotationGeneration: "3"}}, true, false},
-		"without a generation": {metav1.ObjectMeta{Annotations: map[string]string{revision.AnnotationHash: "x"}}, false, false},
+		"without a hash": {
+			metav1.ObjectMeta{Annotations: map[string]string{revision.AnnotationGeneration: "3"}},
+			true,
+			false,
+		},
+		"without a generation": {
+			metav1.ObjectMeta{Annotations: map[string]string{revision.AnnotationHash: "x"}},
+			false,
+			false,
+		},
 		"with a strange one": {metav1.ObjectMeta{Annotations: map[string]string{
 			revision.AnnotationGeneration: "-3", revision.AnnotationHash: "x",
 		}}, false, false},
 	} {
 		_, exists, err := r.stands(object{kind: "StatefulSet", live: &appsv1.StatefulSet{ObjectMeta: tc.meta}})
-		if !exists || (err == nil) != tc.judged || err != nil && settled(err) != tc.settled || err != nil && errors.As(err, &back) == tc.settled {
+		if !exists || (err == nil) != tc.judged || err != nil && settled(err) != tc.settled ||
+			err != nil && errors.As(err, &back) == tc.settled {
 			t.Errorf("%s: exists %v, %v", name, exists, err)
 		}
 	}

@@ -46,7 +46,8 @@ var errOtherContent = errors.New("an object of the backend carries other content
 
 // settled reports whether there is nothing to do and nothing to say.
 func settled(err error) bool {
-	return errors.Is(err, errBeingDeleted) || errors.Is(err, errOtherContent) || errors.Is(err, apply.ErrNamespaceTerminating)
+	return errors.Is(err, errBeingDeleted) || errors.Is(err, errOtherContent) ||
+		errors.Is(err, apply.ErrNamespaceTerminating)
 }
 
 // write brings the three objects to the run config's content. The StatefulSet
@@ -110,7 +111,10 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Dec
 	case decision == revision.StandBack && rev.Generation == r.mine().Generation:
 		return decision, errOtherContent
 	case decision == revision.StandBack:
-		return decision, &standingBack{fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind, rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
+		return decision, &standingBack{
+			fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind,
+				rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack,
+		}
 	case rev.Generation == 0 && !live:
 		return decision, errLookLive
 	case decision == revision.Raise && rev.Valid() && o.under != nil:
@@ -131,12 +135,18 @@ func (r *Runner) stands(o object) (rev revision.Revision, exists bool, err error
 		return revision.Revision{}, true, errBeingDeleted
 	}
 	owner := metav1.GetControllerOfNoCopy(o.live)
-	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name && string(owner.UID) != r.Run.Server.UID {
-		return revision.Revision{}, true, &standingBack{"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet", v1alpha1.ReasonStandingBack}
+	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name &&
+		string(owner.UID) != r.Run.Server.UID {
+		return revision.Revision{}, true,
+			&standingBack{
+				"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet",
+				v1alpha1.ReasonStandingBack,
+			}
 	}
 	if rev, err = revision.Of(o.live.GetAnnotations()); err != nil {
 		return revision.Revision{}, true, &standingBack{
-			fmt.Sprintf("the %s does not say which content it has: %v; delete it, and Freehold makes it again", o.kind, err), v1alpha1.ReasonBackendBlocked,
+			fmt.Sprintf("the %s does not say which content it has: %v; delete it, and Freehold makes it again", o.kind, err),
+			v1alpha1.ReasonBackendBlocked,
 		}
 	}
 	return rev, true, nil

@@ -70,7 +70,8 @@ func (r *Runner) content(w world) string {
 // until all its pods are of one revision and one of them is ready. Content of
 // the proxy alone leaves it as it is.
 func (r *Runner) started(s *appsv1.StatefulSet) Start {
-	if s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas || s.Status.ReadyReplicas == 0 {
+	if s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas ||
+		s.Status.ReadyReplicas == 0 {
 		return Start{}
 	}
 	if !r.hasContent(s) {
@@ -82,7 +83,8 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 // services are where the proxy calls, and what names each backend pod.
 func (r *Runner) services(w world) []object {
 	meta := workload.RunnersObjects(w.owner)
-	service, headless := r.service("Service", workload.BackendService, meta), r.service("headless Service", workload.HeadlessService, meta)
+	service, headless := r.service("Service", workload.BackendService, meta),
+		r.service("headless Service", workload.HeadlessService, meta)
 	if w.service != nil {
 		service.live = w.service
 	}
@@ -92,10 +94,15 @@ func (r *Runner) services(w world) []object {
 	return []object{service, headless}
 }
 
-func (r *Runner) service(kind string, build func(runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration, meta podtemplate.Metadata) object {
-	return object{kind: kind, intent: workload.Described(build(r.Run), meta), under: func(rev revision.Revision) runtime.ApplyConfiguration {
-		run := r.Run
-		run.Workload = runconfig.Workload(rev)
-		return workload.Described(build(run), meta)
-	}}
+func (r *Runner) service(
+	kind string, build func(runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration, meta podtemplate.Metadata,
+) object {
+	return object{
+		kind: kind, intent: workload.Described(build(r.Run), meta),
+		under: func(rev revision.Revision) runtime.ApplyConfiguration {
+			run := r.Run
+			run.Workload = runconfig.Workload(rev)
+			return workload.Described(build(run), meta)
+		},
+	}
 }

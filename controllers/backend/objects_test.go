@@ -16,7 +16,9 @@ import (
 func TestObjectsCarryWhatIsRecorded(t *testing.T) {
 	r := runner(t)
 	for _, want := range []map[string]string{{"team": "blue"}, {"team": "green", "cost": "1"}, nil} {
-		w := world{owner: server(r, func(s *v1alpha1.MCPServer) { s.Status.Workload.Labels, s.Status.Workload.Annotations = want, want })}
+		w := world{owner: server(r, func(s *v1alpha1.MCPServer) {
+			s.Status.Workload.Labels, s.Status.Workload.Annotations = want, want
+		})}
 		set, err := r.statefulSet(w)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +41,8 @@ func TestObjectsCarryWhatIsRecorded(t *testing.T) {
 			delete(got.Metadata.Annotations, "freehold.dev/workload-generation")
 			delete(got.Metadata.Annotations, "freehold.dev/workload-hash")
 			if !maps.Equal(got.Metadata.Labels, want) || !maps.Equal(got.Metadata.Annotations, want) {
-				t.Errorf("the %s has labels %v and annotations %v beside ours, want %v", o.kind, got.Metadata.Labels, got.Metadata.Annotations, want)
+				t.Errorf("the %s has labels %v and annotations %v beside ours, want %v", o.kind, got.Metadata.Labels,
+					got.Metadata.Annotations, want)
 			}
 		}
 	}

@@ -38,11 +38,13 @@ func (r *Runner) announce(ctx context.Context, w world) error {
 		return nil
 	}
 	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(r.runtime(server))
-	if last := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendApplied); last != nil {
+	if last := meta.FindStatusCondition(server.GetProxyStatus().Conditions,
+		v1alpha1.ConditionBackendApplied); last != nil {
 		f := conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}
 		status.WithConditions(r.stamp(server, last.Type, f))
 	}
-	return r.putStatus(ctx, server, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
+	return r.putStatus(ctx, server,
+		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
 }
 
 // asksFirst is how long the first report still waits for what the backend says. Where
@@ -78,12 +80,17 @@ func (r *Runner) state(ctx context.Context, w world, f conditions.Finding) error
 	return nil
 }
 
-func (r *Runner) putStatus(ctx context.Context, server kinds.Object, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) error {
+func (r *Runner) putStatus(
+	ctx context.Context, server kinds.Object, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration,
+) error {
 	return r.put(ctx, kinds.Of(server).ReportManager, server, kinds.Status(server, status))
 }
 
-func (r *Runner) stamp(server kinds.Object, conditionType string, f conditions.Finding) *metav1ac.ConditionApplyConfiguration {
-	return conditions.Stamp(server.GetProxyStatus().Conditions, conditionType, f, observed(server, conditionType, f), r.now())
+func (r *Runner) stamp(
+	server kinds.Object, conditionType string, f conditions.Finding,
+) *metav1ac.ConditionApplyConfiguration {
+	return conditions.Stamp(server.GetProxyStatus().Conditions, conditionType, f, observed(server, conditionType, f),
+		r.now())
 }
 
 // observed is the metadata.generation that a condition speaks of. It moves
@@ -92,7 +99,8 @@ func (r *Runner) stamp(server kinds.Object, conditionType string, f conditions.F
 // took out is stated anew: the API server drops a 0.
 func observed(server kinds.Object, conditionType string, f conditions.Finding) int64 {
 	last := meta.FindStatusCondition(server.GetProxyStatus().Conditions, conditionType)
-	if last != nil && last.ObservedGeneration > 0 && last.Status == f.Status && last.Reason == f.Reason && last.Message == f.Message {
+	if last != nil && last.ObservedGeneration > 0 && last.Status == f.Status && last.Reason == f.Reason &&
+		last.Message == f.Message {
 		return last.ObservedGeneration
 	}
 	return server.GetGeneration()
@@ -123,7 +131,10 @@ func (r *Runner) runtime(server kinds.Object) *v1alpha1ac.RuntimeStatusApplyConf
 func (r *Runner) facts(server kinds.Object) Facts {
 	if reported(server, r) && (!r.fresh || r.known.empty()) {
 		s := server.GetProxyStatus().Runtime
-		stands := Facts{Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources}
+		stands := Facts{
+			Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts,
+			Resources: s.Resources,
+		}
 		if !stands.empty() {
 			return stands
 		}
@@ -175,7 +186,8 @@ func (r *Runner) finding(server kinds.Object, err error) (conditions.Finding, er
 		// The backend serves all the same.
 		return conditions.FieldConflict(conflicts), nil
 	case err == nil:
-		return conditions.True(v1alpha1.ReasonApplied, "the backend has the content of the workload generation in status.runtime"), nil
+		return conditions.True(v1alpha1.ReasonApplied,
+			"the backend has the content of the workload generation in status.runtime"), nil
 	case errors.As(err, &back):
 		return conditions.False(back.reason, back.why), nil
 	case errors.As(err, &unadoptable):

@@ -54,12 +54,23 @@ func TestAConditionSpeaksOfAGenerationThatWas(t *testing.T) {
 		stands metav1.Condition
 		want   int64
 	}{
-		"none":             {metav1.Condition{}, 7},
-		"the same":         {metav1.Condition{Type: "BackendAnswers", Status: "True", Reason: "Answers", Message: "m", ObservedGeneration: 3}, 3},
-		"another":          {metav1.Condition{Type: "BackendAnswers", Status: "False", Reason: "Answers", Message: "m", ObservedGeneration: 3}, 7},
+		"none": {metav1.Condition{}, 7},
+		"the same": {metav1.Condition{
+			Type: "BackendAnswers", Status: "True", Reason: "Answers", Message: "m",
+			ObservedGeneration: 3,
+		}, 3},
+		"another": {metav1.Condition{
+			Type: "BackendAnswers", Status: "False", Reason: "Answers", Message: "m",
+			ObservedGeneration: 3,
+		}, 7},
 		"of no generation": {metav1.Condition{Type: "BackendAnswers", Status: "True", Reason: "Answers", Message: "m"}, 7},
 	} {
-		server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Generation: 7}, Status: v1alpha1.MCPServerStatus{ProxyWorkloadStatus: v1alpha1.ProxyWorkloadStatus{Conditions: []metav1.Condition{tc.stands}}}}
+		server := &v1alpha1.MCPServer{
+			ObjectMeta: metav1.ObjectMeta{Generation: 7},
+			Status: v1alpha1.MCPServerStatus{
+				ProxyWorkloadStatus: v1alpha1.ProxyWorkloadStatus{Conditions: []metav1.Condition{tc.stands}},
+			},
+		}
 		if got := observed(server, "BackendAnswers", said); got != tc.want {
 			t.Errorf("%s: it speaks of %d, want %d", name, got, tc.want)
 		}

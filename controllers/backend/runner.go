@@ -174,7 +174,8 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 		return Report{Waiting: "the cache does not show our last report yet", Again: ahead}, err
 	}
 	if wait := r.asksFirst(w); wait > 0 {
-		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: r.started(w.statefulSet)}, nil
+		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: r.started(w.statefulSet)},
+			nil
 	}
 	// The report comes before the write: once it stands, no runner of a lower
 	// generation gives birth to its content again.
@@ -207,7 +208,10 @@ func (r *Runner) ahead(ctx context.Context, w world, live bool) (time.Duration, 
 }
 
 // put writes as a manager, and keeps for the report of this pass what came of it.
-func (r *Runner) put(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) error {
+func (r *Runner) put(
+	ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration,
+	opts ...apply.Option,
+) error {
 	outcome, err := r.Applier.As(manager).Apply(ctx, live, ac, opts...)
 	for _, c := range apply.Conflicts(err) {
 		r.again = apply.Soonest(r.again, c.RetryAfter())

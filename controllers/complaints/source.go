@@ -21,7 +21,10 @@ import (
 // selector is what the API server sends: warnings about pods, but those of which the pod's
 // status says as much.
 func selector() fields.Selector {
-	terms := []fields.Selector{fields.OneTermEqualSelector("type", corev1.EventTypeWarning), fields.OneTermEqualSelector("involvedObject.kind", "Pod")}
+	terms := []fields.Selector{
+		fields.OneTermEqualSelector("type", corev1.EventTypeWarning),
+		fields.OneTermEqualSelector("involvedObject.kind", "Pod"),
+	}
 	for _, reason := range []string{"BackOff", "Failed", "InspectFailed", "ErrImageNeverPull", "FailedScheduling"} {
 		terms = append(terms, fields.OneTermNotEqualSelector("reason", reason))
 	}
@@ -37,7 +40,8 @@ func (s *Store) Watch(ctx context.Context, c client.WithWatch, namespaces []stri
 	var watches sync.WaitGroup
 	for _, namespace := range namespaces {
 		watches.Go(func() {
-			toolscache.NewReflectorWithOptions(events(c, namespace), &corev1.Event{}, scope{s, namespace}, toolscache.ReflectorOptions{Name: "complaints"}).RunWithContext(ctx)
+			toolscache.NewReflectorWithOptions(events(c, namespace), &corev1.Event{}, scope{s, namespace},
+				toolscache.ReflectorOptions{Name: "complaints"}).RunWithContext(ctx)
 		})
 	}
 	watches.Wait()
@@ -56,7 +60,10 @@ func events(c client.WithWatch, namespace string) paged {
 	return paged{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list := &corev1.EventList{}
-			err := c.List(ctx, list, &client.ListOptions{Namespace: namespace, FieldSelector: selector(), Limit: options.Limit, Continue: options.Continue, Raw: &options})
+			err := c.List(ctx, list, &client.ListOptions{
+				Namespace: namespace, FieldSelector: selector(), Limit: options.Limit,
+				Continue: options.Continue, Raw: &options,
+			})
 			if err != nil {
 				return nil, fmt.Errorf("listing events of pods: %w", err)
 			}
@@ -71,7 +78,8 @@ func events(c client.WithWatch, namespace string) paged {
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
-			w, err := c.Watch(ctx, &corev1.EventList{}, &client.ListOptions{Namespace: namespace, FieldSelector: selector(), Raw: &options})
+			w, err := c.Watch(ctx, &corev1.EventList{},
+				&client.ListOptions{Namespace: namespace, FieldSelector: selector(), Raw: &options})
 			if err != nil {
 				return nil, fmt.Errorf("watching events of pods: %w", err)
 			}

@@ -30,7 +30,8 @@ func (p *plane) List(_ context.Context, into client.ObjectList, opts ...client.L
 }
 
 func (p *plane) Watch(_ context.Context, _ client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-	if asked := (&client.ListOptions{}).ApplyOptions(opts).AsListOptions(); asked.FieldSelector != selector().String() || asked.ResourceVersion != "7" {
+	if asked := (&client.ListOptions{}).ApplyOptions(opts).AsListOptions(); asked.FieldSelector != selector().String() ||
+		asked.ResourceVersion != "7" {
 		p.t.Errorf("watched are %q from %s", asked.FieldSelector, asked.ResourceVersion)
 	}
 	return p.events, nil
@@ -40,7 +41,10 @@ func TestEventsComeInPagesAndByAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := corev1.EventList{}, corev1.EventList{}
 		first.Continue, first.ResourceVersion, second.ResourceVersion = "more", "7", "7"
-		first.Items = []corev1.Event{*says("x", "postgres-0", "1", "FailedMount", "x", 0, 0), *says("a", "echo-backend-0", "1", "FailedMount", "a", 0, 0)}
+		first.Items = []corev1.Event{
+			*says("x", "postgres-0", "1", "FailedMount", "x", 0, 0),
+			*says("a", "echo-backend-0", "1", "FailedMount", "a", 0, 0),
+		}
 		second.Items = []corev1.Event{*says("b", "echo-backend-0", "1", "FailedMount", "b", 0, 0)}
 		p := &plane{t: t, pages: map[string]corev1.EventList{"": first, "more": second}, events: watch.NewFake()}
 		s := &Store{}
@@ -71,12 +75,21 @@ func TestEventsComeInPagesAndByAWatch(t *testing.T) {
 
 // What the API server sends is less than all warnings of the cluster.
 func TestTheAPIServerSelects(t *testing.T) {
-	for reason, sent := range map[string]bool{"FailedMount": true, "Evicted": true, "Unhealthy": true, "FailedScheduling": false, "BackOff": false, "Failed": false} {
-		if got := selector().Matches(fields.Set{"type": "Warning", "involvedObject.kind": "Pod", "reason": reason}); got != sent {
+	for reason, sent := range map[string]bool{
+		"FailedMount": true, "Evicted": true, "Unhealthy": true,
+		"FailedScheduling": false, "BackOff": false, "Failed": false,
+	} {
+		if got := selector().Matches(fields.Set{
+			"type": "Warning", "involvedObject.kind": "Pod",
+			"reason": reason,
+		}); got != sent {
 			t.Errorf("%s is sent: %t", reason, got)
 		}
 	}
-	for _, set := range []fields.Set{{"type": "Normal", "involvedObject.kind": "Pod"}, {"type": "Warning", "involvedObject.kind": "Node"}} {
+	for _, set := range []fields.Set{
+		{"type": "Normal", "involvedObject.kind": "Pod"},
+		{"type": "Warning", "involvedObject.kind": "Node"},
+	} {
 		if selector().Matches(set) {
 			t.Errorf("%v is sent", set)
 		}

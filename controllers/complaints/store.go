@@ -52,7 +52,8 @@ func (k *kept) size() int {
 // repeats reports whether k says the same as other. A pod that is ended says it for those
 // that are made in its place.
 func (k *kept) repeats(other *kept) bool {
-	return k.key == other.key && k.Component == other.Component && k.Container == other.Container && k.Reason == other.Reason && k.Words == other.Words &&
+	return k.key == other.key && k.Component == other.Component && k.Container == other.Container &&
+		k.Reason == other.Reason && k.Words == other.Words &&
 		(k.UID == other.UID || k.Ends())
 }
 
@@ -70,7 +71,8 @@ func (s *Store) Of(namespace, key string) (all []conditions.Complaint) {
 		}
 	}
 	slices.SortFunc(all, func(a, b conditions.Complaint) int {
-		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Words, b.Words))
+		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Reason, b.Reason),
+			cmp.Compare(a.Container, b.Container), cmp.Compare(a.Words, b.Words))
 	})
 	return all
 }
@@ -197,7 +199,8 @@ func (s *Store) all() (names []string) {
 // complaint is what an Event says of a pod that may be ours; without a key if it cannot be.
 func complaint(e *corev1.Event) kept {
 	of := e.InvolvedObject
-	if len(of.Name) > longName || len(e.Name) > longName || len(of.UID) > longName || len(of.FieldPath) > longName || len(e.Reason) > longName {
+	if len(of.Name) > longName || len(e.Name) > longName || len(of.UID) > longName || len(of.FieldPath) > longName ||
+		len(e.Reason) > longName {
 		return kept{}
 	}
 	key, component := workload.OfPod(of.Name)

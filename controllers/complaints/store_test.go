@@ -23,14 +23,16 @@ func says(name, pod string, uid types.UID, reason, message string, first, last t
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "ns", Name: name},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: pod, UID: uid}, Type: corev1.EventTypeWarning,
-		Reason: reason, Message: message, FirstTimestamp: metav1.NewTime(noon.Add(first)), LastTimestamp: metav1.NewTime(noon.Add(last)),
+		Reason: reason, Message: message, FirstTimestamp: metav1.NewTime(noon.Add(first)),
+		LastTimestamp: metav1.NewTime(noon.Add(last)),
 	}
 }
 
 // shown are complaints in short.
 func shown(all []conditions.Complaint) (texts []string) {
 	for _, c := range all {
-		texts = append(texts, fmt.Sprintf("%s %s %s %s %s: %s, %s to %s", c.Component, c.Pod, c.UID, c.Reason, c.Container, c.Words, c.First.Sub(noon), c.Last.Sub(noon)))
+		texts = append(texts, fmt.Sprintf("%s %s %s %s %s: %s, %s to %s", c.Component, c.Pod, c.UID, c.Reason, c.Container,
+			c.Words, c.First.Sub(noon), c.Last.Sub(noon)))
 	}
 	return texts
 }
@@ -54,15 +56,34 @@ func keeps() map[string]keeping {
 	of.InvolvedObject.FieldPath, of.Reason = "spec.containers{server}", "Unhealthy"
 	series := says("a", "echo-proxy-7d9-x2x4z", "1", "FailedMount", "no", 0, 0)
 	series.FirstTimestamp, series.LastTimestamp = metav1.Time{}, metav1.Time{}
-	series.EventTime, series.Series = metav1.NewMicroTime(noon), &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Minute))}
+	series.EventTime, series.Series = metav1.NewMicroTime(noon),
+		&corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Minute))}
 	return map[string]keeping{
-		"nothing":                {nil, "echo", nil, 0},
-		"of no pod of ours":      {[]*corev1.Event{mount("a", "postgres-0", "1", 0, 0)}, "echo", nil, 0},
-		"a container's":          {[]*corev1.Event{of}, "echo", []string{"backend echo-backend-0 1 Unhealthy server: no, 0s to 0s"}, 1},
-		"of a remote proxy":      {[]*corev1.Event{mount("a", "echo-proxy-remote-7d9-x2x4z", "1", 0, 0)}, "echo.remote", []string{"proxy echo-proxy-remote-7d9-x2x4z 1 FailedMount : no, 0s to 0s"}, 1},
-		"an Event of later kind": {[]*corev1.Event{series}, "echo", []string{"proxy echo-proxy-7d9-x2x4z 1 FailedMount : no, 0s to 1m0s"}, 1},
+		"nothing":           {nil, "echo", nil, 0},
+		"of no pod of ours": {[]*corev1.Event{mount("a", "postgres-0", "1", 0, 0)}, "echo", nil, 0},
+		"a container's": {
+			[]*corev1.Event{of},
+			"echo",
+			[]string{"backend echo-backend-0 1 Unhealthy server: no, 0s to 0s"},
+			1,
+		},
+		"of a remote proxy": {
+			[]*corev1.Event{mount("a", "echo-proxy-remote-7d9-x2x4z", "1", 0, 0)},
+			"echo.remote",
+			[]string{"proxy echo-proxy-remote-7d9-x2x4z 1 FailedMount : no, 0s to 0s"},
+			1,
+		},
+		"an Event of later kind": {
+			[]*corev1.Event{series},
+			"echo",
+			[]string{"proxy echo-proxy-7d9-x2x4z 1 FailedMount : no, 0s to 1m0s"},
+			1,
+		},
 		"said again, which is news once it lasts": {
-			[]*corev1.Event{mount("a", "echo-backend-0", "1", 0, 0), mount("a", "echo-backend-0", "1", 0, 9*time.Second), mount("a", "echo-backend-0", "1", 0, 10*time.Second), mount("a", "echo-backend-0", "1", 0, time.Minute)},
+			[]*corev1.Event{
+				mount("a", "echo-backend-0", "1", 0, 0), mount("a", "echo-backend-0", "1", 0, 9*time.Second),
+				mount("a", "echo-backend-0", "1", 0, 10*time.Second), mount("a", "echo-backend-0", "1", 0, time.Minute),
+			},
 			"echo",
 			[]string{"backend echo-backend-0 1 FailedMount : no, 0s to 1m0s"},
 			2,
@@ -70,7 +91,10 @@ func keeps() map[string]keeping {
 		"of two pods": {
 			[]*corev1.Event{mount("b", "echo-backend-1", "2", 0, 0), mount("a", "echo-backend-0", "1", 0, 0)},
 			"echo",
-			[]string{"backend echo-backend-0 1 FailedMount : no, 0s to 0s", "backend echo-backend-1 2 FailedMount : no, 0s to 0s"},
+			[]string{
+				"backend echo-backend-0 1 FailedMount : no, 0s to 0s",
+				"backend echo-backend-1 2 FailedMount : no, 0s to 0s",
+			},
 			2,
 		},
 		"pods that are evicted one after another": {
@@ -91,7 +115,10 @@ func keeps() map[string]keeping {
 			[]string{"backend echo-backend-0 3 Evicted : full, 11m0s to 11m0s"},
 			3,
 		},
-		"a name that is none": {[]*corev1.Event{mount("a", strings.Repeat("x", 300)+"-backend-0", "1", 0, 0)}, strings.Repeat("x", 300), nil, 0},
+		"a name that is none": {
+			[]*corev1.Event{mount("a", strings.Repeat("x", 300)+"-backend-0", "1", 0, 0)},
+			strings.Repeat("x", 300), nil, 0,
+		},
 	}
 }
 
@@ -137,10 +164,12 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	say := func(namespace, server string) {
 		said++
 		at := time.Duration(said) * time.Second
-		e := says(fmt.Sprint("e", said), server+"-backend-0", "1", "FailedMount", fmt.Sprint(said, " ", strings.Repeat("x", 2000)), at, at)
+		e := says(fmt.Sprint("e", said), server+"-backend-0", "1", "FailedMount",
+			fmt.Sprint(said, " ", strings.Repeat("x", 2000)), at, at)
 		e.Namespace = namespace
 		s.add(e)
-		if all := s.Of(namespace, server); !slices.ContainsFunc(all, func(c conditions.Complaint) bool { return strings.HasPrefix(c.Words, fmt.Sprint(said, " ")) }) {
+		if all := s.Of(namespace, server); !slices.ContainsFunc(all,
+			func(c conditions.Complaint) bool { return strings.HasPrefix(c.Words, fmt.Sprint(said, " ")) }) {
 			t.Fatalf("%s/%s: what was said last is gone", namespace, server)
 		}
 	}
@@ -178,7 +207,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 func TestWhatExpiresGoes(t *testing.T) {
 	s := &Store{}
 	all, one := scope{s, ""}, scope{s, "ns"}
-	a, b := says("a", "echo-backend-0", "1", "FailedMount", "a", 0, 0), says("b", "echo-backend-0", "1", "FailedMount", "b", 0, 0)
+	a, b := says("a", "echo-backend-0", "1", "FailedMount", "a", 0, 0),
+		says("b", "echo-backend-0", "1", "FailedMount", "b", 0, 0)
 	elsewhere := says("a", "echo-backend-0", "1", "FailedMount", "a", 0, 0)
 	elsewhere.Namespace = "other"
 	must := func(err error) {
@@ -219,7 +249,8 @@ func TestTheCountIsThatOfTheMemory(t *testing.T) {
 	for _, words := range []int{8, 1000} {
 		s, before := &Store{}, heap()
 		for i := 0; s.size < mostOfAll-2*overhead && i < 20000; i++ {
-			e := says(fmt.Sprint("e", i), fmt.Sprint("s", i, "-backend-0"), "1", "FailedMount", fmt.Sprint(i, strings.Repeat("x", words)), 0, 0)
+			e := says(fmt.Sprint("e", i), fmt.Sprint("s", i, "-backend-0"), "1", "FailedMount",
+				fmt.Sprint(i, strings.Repeat("x", words)), 0, 0)
 			e.Namespace = fmt.Sprint("ns-", i%40)
 			s.add(e)
 		}

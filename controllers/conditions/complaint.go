@@ -61,8 +61,9 @@ func Plain(message string) string {
 
 // ends are Kubernetes' reasons for which kubelet ends a pod, or does not take it: another one
 // is made in its place (kubelet's eviction and admission, pkg/kubelet).
-var ends = is(`Evicted|Preempting|NodeShutdown|UnexpectedAdmissionError|OutOf\w+|NodeAffinity|NodeName|NodePorts|TaintToleration|SysctlForbidden|AppArmor|` +
-	`TopologyAffinityError|PodOSNotSupported|PodOSSelectorNodeLabelDoesNotMatch|PodFeatureUnsupported|PodLevelResourcesNotSupported|SupplementalGroupsPolicyNotSupported|InvalidNodeInfo`)
+var ends = is(
+	`Evicted|Preempting|NodeShutdown|UnexpectedAdmissionError|OutOf\w+|NodeAffinity|NodeName|NodePorts|TaintToleration|SysctlForbidden|AppArmor|` +
+		`TopologyAffinityError|PodOSNotSupported|PodOSSelectorNodeLabelDoesNotMatch|PodFeatureUnsupported|PodLevelResourcesNotSupported|SupplementalGroupsPolicyNotSupported|InvalidNodeInfo`)
 
 // Lasts reports whether it has been said for so long that it is no longer in passing.
 func (c *Complaint) Lasts() bool { return c.Last.Sub(c.First) >= patientFor }

@@ -42,19 +42,29 @@ type Cures struct {
 var (
 	OfBackend = Cures{
 		Pull: "check its name, and spec.imagePullSecrets if it is private",
-		User: "set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, use an image that names one, or allow root with runAsNonRoot: false there",
-		Env:  "spec.env or spec.envFrom", Volumes: "spec.volumes", Overlay: "spec.podTemplate.spec",
-		Bridge: "it is the runner's: keep it in its registry, or change spec.restartedAt to take that of this release; check runner.image and runner.imagePullSecrets among the operator's chart values",
+		User: "set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, use an image that names " +
+			"one, or allow root with runAsNonRoot: false there",
+		Env: "spec.env or spec.envFrom", Volumes: "spec.volumes", Overlay: "spec.podTemplate.spec",
+		Bridge: "it is the runner's: keep it in its registry, or change spec.restartedAt to take that of this release; " +
+			"check runner.image and runner.imagePullSecrets among the operator's chart values",
 		// The bridge has what it needs; where a quota wants more, the pod as a whole may have it.
-		Main:      serverContainer,
-		Resources: map[string]string{serverContainer: "spec.resources", runconfig.BridgeContainer: "spec.podTemplate.spec.resources"},
-		Replicas:  "spec.replicas",
+		Main: serverContainer,
+		Resources: map[string]string{
+			serverContainer:           "spec.resources",
+			runconfig.BridgeContainer: "spec.podTemplate.spec.resources",
+		},
+		Replicas: "spec.replicas",
 	}
 	OfProxy = Cures{
-		Pull: "check runner.image among the operator's chart values, and runner.imagePullSecrets if it is private; for a container of your own, spec.proxy.podTemplate",
-		User: "set spec.proxy.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one",
-		Env:  "spec.proxy.podTemplate", Volumes: "spec.proxy.podTemplate", Overlay: "spec.proxy.podTemplate.spec",
-		Volume:    map[string]string{runconfig.LoginVolume: "spec.oidc of the MCPOIDCConfig", runconfig.RemoteVolume: "spec.caBundleRef or spec.headers"},
+		Pull: "check runner.image among the operator's chart values, and runner.imagePullSecrets if it is private; for a " +
+			"container of your own, spec.proxy.podTemplate",
+		User: "set spec.proxy.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image " +
+			"that names one",
+		Env: "spec.proxy.podTemplate", Volumes: "spec.proxy.podTemplate", Overlay: "spec.proxy.podTemplate.spec",
+		Volume: map[string]string{
+			runconfig.LoginVolume:  "spec.oidc of the MCPOIDCConfig",
+			runconfig.RemoteVolume: "spec.caBundleRef or spec.headers",
+		},
 		Main:      proxyContainer,
 		Resources: map[string]string{proxyContainer: "spec.proxy.resources"},
 		Replicas:  "spec.proxy.replicas",

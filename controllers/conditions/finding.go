@@ -47,8 +47,9 @@ func FieldConflict[C fmt.Stringer](conflicts []C) Finding {
 // NameTaken words that objects with another owner have the names of the server's.
 func NameTaken(errs ...error) Finding {
 	if len(errs) > 1 {
-		return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%s: delete or rename these objects, give this server another name, "+
-			"or annotate each of them with %s=true to hand them over", joined(errs), contract.AdoptAnnotation))
+		return False(v1alpha1.ReasonNameTaken,
+			fmt.Sprintf("%s: delete or rename these objects, give this server another name, "+
+				"or annotate each of them with %s=true to hand them over", joined(errs), contract.AdoptAnnotation))
 	}
 	return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%s: delete or rename that object, give this server another name, "+
 		"or annotate the object with %s=true to hand it over", joined(errs), contract.AdoptAnnotation))
@@ -59,9 +60,11 @@ func NameTaken(errs ...error) Finding {
 func NotAdoptable(errs ...error) Finding {
 	if len(errs) > 1 {
 		return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf(
-			"%s: Freehold took over none of the server's objects and left all as they are; delete or rename these, or give this server another name", joined(errs)))
+			"%s: Freehold took over none of the server's objects and left all as they are; delete or rename these, or give "+
+				"this server another name", joined(errs)))
 	}
-	return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf("%s: Freehold left it as it is; delete or rename it, or give this server another name", joined(errs)))
+	return False(v1alpha1.ReasonNotAdoptable,
+		fmt.Sprintf("%s: Freehold left it as it is; delete or rename it, or give this server another name", joined(errs)))
 }
 
 func joined(errs []error) string {
@@ -81,12 +84,14 @@ func PolicyUnmatched(problems []string) Finding {
 // Paused says that somebody holds the rollout of the proxy.
 func Paused(deployment string) Finding {
 	return False(v1alpha1.ReasonPaused, fmt.Sprintf(
-		"somebody has paused Deployment %[1]s, so that its pods are not replaced: kubectl rollout resume deployment/%[1]s", deployment))
+		"somebody has paused Deployment %[1]s, so that its pods are not replaced: kubectl rollout resume deployment/%[1]s",
+		deployment))
 }
 
 // Partitioned says that somebody holds the rollout of the backend.
 func Partitioned(statefulSet string, partition int32) Finding {
 	return False(v1alpha1.ReasonPaused, fmt.Sprintf(
-		"somebody has set spec.updateStrategy.rollingUpdate.partition of StatefulSet %s to %d, so that pods below that number are not replaced: set it to 0",
+		"somebody has set spec.updateStrategy.rollingUpdate.partition of StatefulSet %s to %d, so that pods below that "+
+			"number are not replaced: set it to 0",
 		statefulSet, partition))
 }

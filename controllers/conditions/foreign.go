@@ -39,7 +39,8 @@ func ForeignPodContent(found ...Foreign) *Finding {
 	}
 	if len(beside) > 0 {
 		slices.Sort(beside)
-		says = append(says, "other field managers, or webhooks, added to the pods of this server: "+strings.Join(beside, ", "))
+		says = append(says, "other field managers, or webhooks, added to the pods of this server: "+
+			strings.Join(beside, ", "))
 	}
 	if len(inside) > 0 {
 		slices.Sort(inside)
@@ -47,8 +48,10 @@ func ForeignPodContent(found ...Foreign) *Finding {
 			inside = append(inside[:mostForeign], "and more")
 		}
 		says = append(says, "in Freehold's own containers stands what Freehold does not state: "+strings.Join(inside, ", ")+
-			". Freehold takes off what a field manager puts there: stop that manager, and give up its fields with kubectl freehold release. "+
-			"It does not take off what no manager holds: exclude these objects from the webhook, or remove the field with kubectl edit")
+			". Freehold takes off what a field manager puts there: stop that manager, and give up its fields with kubectl "+
+			"freehold release. "+
+			"It does not take off what no manager holds: exclude these objects from the webhook, or remove the field with "+
+			"kubectl edit")
 	}
 	if len(says) == 0 {
 		return nil
@@ -58,7 +61,9 @@ func ForeignPodContent(found ...Foreign) *Finding {
 
 // ForeignContent finds what manager does not own of the containers and volumes of a
 // workload's pod template, and in the containers that it owns.
-func ForeignContent(workload string, entries []metav1.ManagedFieldsEntry, manager ownership.Manager, pod corev1.PodSpec) Foreign {
+func ForeignContent(
+	workload string, entries []metav1.ManagedFieldsEntry, manager ownership.Manager, pod corev1.PodSpec,
+) Foreign {
 	owned, err := ownership.Applied(entries, manager, "")
 	if err != nil || owned.Empty() {
 		return Foreign{}
@@ -107,7 +112,8 @@ var filled = []string{
 
 // keysOf are the lists of a container that are merged by key.
 var keysOf = map[string][]string{
-	"env": {"name"}, "ports": {"containerPort", "protocol"}, "volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"},
+	"env": {"name"}, "ports": {"containerPort", "protocol"}, "volumeMounts": {"mountPath"},
+	"volumeDevices": {"devicePath"},
 }
 
 // fields visits what is set below a path, and notes what is not owned. from is how much of
@@ -183,5 +189,6 @@ func (f *finder) note(called string, from int, path fieldpath.Path) {
 	if len(whose) > 0 {
 		by = "field manager " + strings.Join(whose, ", ")
 	}
-	f.found.Inside = append(f.found.Inside, fmt.Sprintf("%s%s (%s)", called, strings.TrimPrefix(path[from:].String(), "."), by))
+	f.found.Inside = append(f.found.Inside,
+		fmt.Sprintf("%s%s (%s)", called, strings.TrimPrefix(path[from:].String(), "."), by))
 }

@@ -62,15 +62,20 @@ func TestForeignContent(t *testing.T) {
 		want   Foreign
 	}{
 		"nobody else": {`{metadata: {name: w}}`, Foreign{}},
-		"a sidecar":   {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: mesh, image: m}]}}}}`, Foreign{Beside: []string{"proxy container mesh"}}},
+		"a sidecar": {
+			`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: mesh, image: m}]}}}}`,
+			Foreign{Beside: []string{"proxy container mesh"}},
+		},
 		"everything": {
 			`{metadata: {name: w}, spec: {template: {spec: {
 			initContainers: [{name: before, image: m}], containers: [{name: mesh, image: m}], volumes: [{name: certs, emptyDir: {}}]}}}}`,
 			Foreign{Beside: []string{"proxy init container before", "proxy container mesh", "proxy volume certs"}},
 		},
-		"a field in a container of ours": {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, stdin: true}]}}}}`, Foreign{
-			Inside: []string{"proxy container server stdin (field manager theirs)"},
-		}},
+		"a field in a container of ours": {
+			`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, stdin: true}]}}}}`, Foreign{
+				Inside: []string{"proxy container server stdin (field manager theirs)"},
+			},
+		},
 		"what runs in a container of ours": {
 			`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, command: [evil], env: [{name: LD_PRELOAD, value: x}],
 			ports: [{containerPort: 1, protocol: TCP}], lifecycle: {postStart: {exec: {command: [evil]}}}, resources: {limits: {cpu: "1"}}}]}}}}`,
@@ -82,9 +87,12 @@ func TestForeignContent(t *testing.T) {
 				"proxy container server resources.limits.cpu (field manager theirs)",
 			}},
 		},
-		"an image of ours": {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, image: stolen}]}}}}`, Foreign{
-			Inside: []string{"proxy container server image (field manager theirs)"},
-		}},
+		"an image of ours": {
+			`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, image: stolen}]}}}}`,
+			Foreign{
+				Inside: []string{"proxy container server image (field manager theirs)"},
+			},
+		},
 		"labels": {`{metadata: {name: w, labels: {a: b}}, spec: {template: {metadata: {labels: {a: b}}}}}`, Foreign{}},
 		"a sidecar that has our name as init container": {
 			`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: prepare, image: m}]}}}}`,
@@ -108,9 +116,12 @@ func TestForeignPodContent(t *testing.T) {
 	live.ManagedFields = live.ManagedFields[:1]
 	found := ForeignContent("proxy", live.ManagedFields, ours, live.Spec.Template.Spec)
 	want := "other field managers, or webhooks, added to the pods of this server: proxy container mesh; " +
-		"in Freehold's own containers stands what Freehold does not state: proxy container server command (no field manager, as of a webhook). " +
-		"Freehold takes off what a field manager puts there: stop that manager, and give up its fields with kubectl freehold release. " +
-		"It does not take off what no manager holds: exclude these objects from the webhook, or remove the field with kubectl edit"
+		"in Freehold's own containers stands what Freehold does not state: proxy container server command (no field " +
+		"manager, as of a webhook). " +
+		"Freehold takes off what a field manager puts there: stop that manager, and give up its fields with kubectl " +
+		"freehold release. " +
+		"It does not take off what no manager holds: exclude these objects from the webhook, or remove the field with " +
+		"kubectl edit"
 	if got := ForeignPodContent(found, Foreign{}); got == nil || got.Message != want {
 		t.Errorf("it says %+v, want %s", got, want)
 	}
@@ -123,11 +134,14 @@ func TestForeignPodContent(t *testing.T) {
 func TestForeignContentOfAForeignObject(t *testing.T) {
 	live := applied(t, oursStated)
 	for name, entries := range map[string][]metav1.ManagedFieldsEntry{
-		"none":        nil,
-		"another's":   {{Manager: "theirs", Operation: "Apply", FieldsV1: live.ManagedFields[0].FieldsV1}},
-		"by Update":   {{Manager: string(ours), Operation: "Update", FieldsV1: live.ManagedFields[0].FieldsV1}},
-		"unreadable":  {{Manager: string(ours), Operation: "Apply", FieldsV1: metav1.NewFieldsV1("{")}},
-		"of a status": {{Manager: string(ours), Operation: "Apply", Subresource: "status", FieldsV1: live.ManagedFields[0].FieldsV1}},
+		"none":       nil,
+		"another's":  {{Manager: "theirs", Operation: "Apply", FieldsV1: live.ManagedFields[0].FieldsV1}},
+		"by Update":  {{Manager: string(ours), Operation: "Update", FieldsV1: live.ManagedFields[0].FieldsV1}},
+		"unreadable": {{Manager: string(ours), Operation: "Apply", FieldsV1: metav1.NewFieldsV1("{")}},
+		"of a status": {{
+			Manager: string(ours), Operation: "Apply", Subresource: "status",
+			FieldsV1: live.ManagedFields[0].FieldsV1,
+		}},
 	} {
 		if got := ForeignContent("proxy", entries, ours, live.Spec.Template.Spec); len(got.Beside)+len(got.Inside) > 0 {
 			t.Errorf("%s: foreign is %v", name, got)

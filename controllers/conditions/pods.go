@@ -75,7 +75,8 @@ func started(pod *corev1.Pod) bool {
 	ran := func(c corev1.ContainerStatus) bool {
 		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 	}
-	return slices.ContainsFunc(pod.Status.InitContainerStatuses, ran) || slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, ran) ||
+		slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
 }
 
 // recent is for how long before the last complaint about a pod others count as well. Kubelet
@@ -97,7 +98,8 @@ func mountTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding
 		if !c.of(pod.Name, pod.UID) || c.Ends() || last.Sub(c.Last) > recent {
 			continue
 		}
-		if f, rank := cures.meant(c.saying(mounting)); f != nil && (rank < best || rank == best && f.Message < found.Message) {
+		if f, rank := cures.meant(c.saying(mounting)); f != nil &&
+			(rank < best || rank == best && f.Message < found.Message) {
 			found, best = f, rank
 		}
 	}
@@ -159,15 +161,20 @@ func crash(pod *corev1.Pod, c *corev1.ContainerStatus, complaints []Complaint, c
 	return new(False(v1alpha1.ReasonCrashLoop, text))
 }
 
-// spoken is for how long what kubelet said of an earlier run of a container counts: of one pod it says 25 Events, and then
-// one in five minutes (client-go's EventSpamFilter).
+// spoken is for how long what kubelet said of an earlier run of a container counts: of one pod it says 25 Events, and
+// then one in five minutes (client-go's EventSpamFilter).
 const spoken = 6 * time.Minute
 
 // killed finds that kubelet ended a container because a probe or hook of its run failed, or of runs shortly before.
-func killed(pod *corev1.Pod, container string, end *corev1.ContainerStateTerminated, complaints []Complaint, cures Cures) *Finding {
+func killed(
+	pod *corev1.Pod, container string, end *corev1.ContainerStateTerminated, complaints []Complaint,
+	cures Cures,
+) *Finding {
 	for i := range complaints {
 		c := &complaints[i]
-		if !c.of(pod.Name, pod.UID) || c.Container != container || c.Last.Before(end.StartedAt.Time) && (!c.Lasts() || end.StartedAt.Sub(c.Last) > spoken) || c.First.After(end.FinishedAt.Time) {
+		if !c.of(pod.Name, pod.UID) || c.Container != container ||
+			c.Last.Before(end.StartedAt.Time) && (!c.Lasts() || end.StartedAt.Sub(c.Last) > spoken) ||
+			c.First.After(end.FinishedAt.Time) {
 			continue
 		}
 		if f, _ := cures.meant(c.saying(probing)); f != nil && f.Reason != "" {
@@ -186,7 +193,8 @@ func Unready(pod *corev1.Pod, complaints []Complaint, cures Cures) (text string)
 		var last time.Time
 		for j := range complaints {
 			c := &complaints[j]
-			if !c.of(pod.Name, pod.UID) || c.Container != status.Name || c.Last.Before(status.State.Running.StartedAt.Time) || c.Last.Before(last) {
+			if !c.of(pod.Name, pod.UID) || c.Container != status.Name || c.Last.Before(status.State.Running.StartedAt.Time) ||
+				c.Last.Before(last) {
 				continue
 			}
 			if f, _ := cures.meant(c.saying(probing)); f != nil && f.Reason == "" {

@@ -16,7 +16,10 @@ func waits(reason, message string) corev1.ContainerState {
 }
 
 func ended(code int32, reason, message string) corev1.ContainerState {
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: code, Reason: reason,
+		Message: message,
+	}}
 }
 
 var runs = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
@@ -63,42 +66,53 @@ func (table finds) check(t *testing.T) {
 
 func TestAPodThatWaits(t *testing.T) {
 	finds{
-		"a new pod":                {&corev1.Pod{}, "", ""},
-		"a pod that runs":          {one(corev1.ContainerStatus{State: runs, Ready: true}), "", ""},
-		"a pod that starts":        {one(corev1.ContainerStatus{State: runs}), "", ""},
-		"a pod that is created":    {one(corev1.ContainerStatus{State: waits("ContainerCreating", "")}), "", ""},
-		"a pod that ran before":    {one(corev1.ContainerStatus{State: runs, Ready: true, LastTerminationState: ended(1, "Error", "x")}), "", ""},
+		"a new pod":             {&corev1.Pod{}, "", ""},
+		"a pod that runs":       {one(corev1.ContainerStatus{State: runs, Ready: true}), "", ""},
+		"a pod that starts":     {one(corev1.ContainerStatus{State: runs}), "", ""},
+		"a pod that is created": {one(corev1.ContainerStatus{State: waits("ContainerCreating", "")}), "", ""},
+		"a pod that ran before": {one(
+			corev1.ContainerStatus{State: runs, Ready: true, LastTerminationState: ended(1, "Error", "x")}), "", ""},
 		"a pod that initialises":   {after(corev1.ContainerStatus{State: runs}), "", ""},
 		"a pod that is scheduled":  {scheduled(corev1.ConditionTrue, "", ""), "", ""},
 		"a pod that waits for one": {scheduled(corev1.ConditionFalse, "Later", "later"), "", ""},
 		"a pod with scheduling gates": {
 			gated("kueue.x-k8s.io/admission", "example.com/quota"), "SchedulingGated",
-			"the pod is not scheduled while it has scheduling gates (kueue.x-k8s.io/admission, example.com/quota): whoever adds a gate removes it; " +
+			"the pod is not scheduled while it has scheduling gates (kueue.x-k8s.io/admission, example.com/quota): whoever " +
+				"adds a gate removes it; " +
 				"see spec.podTemplate.spec.schedulingGates, and what sets gates on pods of this namespace",
 		},
 		"a pod with readiness gates": {
-			readinessGated("ReadinessGatesNotReady", `corresponding condition of pod readiness gate "target-health.elbv2.k8s.aws/echo" does not exist.`), "ReadinessGatesNotReady",
+			readinessGated("ReadinessGatesNotReady",
+				`corresponding condition of pod readiness gate "target-health.elbv2.k8s.aws/echo" does not exist.`),
+			"ReadinessGatesNotReady",
 			`all containers of the pod are ready, and the pod is not: corresponding condition of pod readiness gate "target-health.elbv2.k8s.aws/echo" does not exist.: ` +
 				"whoever sets that condition on pods has not; see spec.podTemplate.spec.readinessGates",
 		},
-		"a pod whose containers are not ready": {readinessGated("ContainersNotReady", "containers with unready status: [server]"), "", ""},
+		"a pod whose containers are not ready": {
+			readinessGated("ContainersNotReady", "containers with unready status: [server]"), "", "",
+		},
 		"a pod that no node takes": {
 			scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
 			"Unschedulable", "no node takes the pod: Insufficient cpu.",
 		},
 		"a pod that no node takes, by preemption either": {
-			scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. "+
-				"no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."),
+			scheduled(corev1.ConditionFalse, "Unschedulable",
+				"0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. "+
+					"no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."),
 			"Unschedulable", "no node takes the pod: node(s) had untolerated taint(s), Insufficient cpu.",
 		},
 
 		"a claim that is not there": {
-			scheduled(corev1.ConditionFalse, "Unschedulable", `0/1 nodes are available: persistentvolumeclaim "absent" not found. not found`),
-			"MissingReference", `no node takes the pod: the PersistentVolumeClaim "absent" does not exist: create it, or correct spec.volumes`,
+			scheduled(corev1.ConditionFalse, "Unschedulable",
+				`0/1 nodes are available: persistentvolumeclaim "absent" not found. not found`),
+			"MissingReference",
+			`no node takes the pod: the PersistentVolumeClaim "absent" does not exist: create it, or correct spec.volumes`,
 		},
 		"a claim without a volume": {
-			scheduled(corev1.ConditionFalse, "Unschedulable", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"),
-			"Unschedulable", "no node takes the pod: a PersistentVolumeClaim of it has no volume: kubectl describe persistentvolumeclaims says why; " +
+			scheduled(corev1.ConditionFalse, "Unschedulable",
+				"0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"),
+			"Unschedulable", "no node takes the pod: a PersistentVolumeClaim of it has no volume: kubectl describe " +
+				"persistentvolumeclaims says why; " +
 				"often its StorageClass does not exist, or the namespace has no default one",
 		},
 	}.check(t)
@@ -106,39 +120,56 @@ func TestAPodThatWaits(t *testing.T) {
 
 func TestAContainerThatWaits(t *testing.T) {
 	finds{
-		"an image that is not there":    {one(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error: 17:03:11 not found")}), "ImagePull", pull},
-		"the same, a moment later":      {one(corev1.ContainerStatus{State: waits("ImagePullBackOff", "Back-off pulling image")}), "ImagePull", pull},
-		"an image that is never pulled": {one(corev1.ContainerStatus{State: waits("ErrImageNeverPull", "")}), "ImagePull", pull},
-		"an image name that is none":    {one(corev1.ContainerStatus{State: waits("InvalidImageName", "")}), "ImagePull", pull},
+		"an image that is not there": {
+			one(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error: 17:03:11 not found")}), "ImagePull", pull,
+		},
+		"the same, a moment later": {
+			one(corev1.ContainerStatus{State: waits("ImagePullBackOff", "Back-off pulling image")}), "ImagePull", pull,
+		},
+		"an image that is never pulled": {
+			one(corev1.ContainerStatus{State: waits("ErrImageNeverPull", "")}), "ImagePull",
+			pull,
+		},
+		"an image name that is none": {one(corev1.ContainerStatus{State: waits("InvalidImageName", "")}), "ImagePull", pull},
 		"an image of an init container": {
 			after(corev1.ContainerStatus{State: waits("ImagePullBackOff", "")}), "ImagePull",
 			strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull),
 		},
 
-		"an image that is root": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError",
-			"container has runAsNonRoot and image will run as root (pod: \"echo-backend-0_ns(1f)\", container: server)")}), "MustRunAsRoot", root},
-		"an image whose user is a name": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError",
-			"container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root")}), "MustRunAsRoot", root},
+		"an image that is root": {
+			one(corev1.ContainerStatus{State: waits("CreateContainerConfigError",
+				"container has runAsNonRoot and image will run as root (pod: \"echo-backend-0_ns(1f)\", container: server)")}),
+			"MustRunAsRoot", root,
+		},
+		"an image whose user is a name": {
+			one(corev1.ContainerStatus{State: waits("CreateContainerConfigError",
+				"container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root")}),
+			"MustRunAsRoot", root,
+		},
 		"a Secret that is missing": {
 			one(corev1.ContainerStatus{State: waits("CreateContainerConfigError", `secret "s" not found`)}),
 			"MissingReference", `container "server": secret "s" not found: create it, or correct spec.env or spec.envFrom`,
 		},
 		"a key that is missing": {
 			one(corev1.ContainerStatus{State: waits("CreateContainerConfigError", "couldn't find key k in ConfigMap ns/c")}),
-			"MissingReference", `container "server": couldn't find key k in ConfigMap ns/c: create it, or correct spec.env or spec.envFrom`,
+			"MissingReference",
+			`container "server": couldn't find key k in ConfigMap ns/c: create it, or correct spec.env or spec.envFrom`,
 		},
 		"a container that cannot be made": {
 			one(corev1.ContainerStatus{State: waits("CreateContainerError", "no command specified")}),
 			"CrashLoop", `container "server" cannot be created: no command specified`,
 		},
 		"a container that cannot be made, by an id of each attempt": {
-			one(corev1.ContainerStatus{State: waits("CreateContainerError", `failed to generate container "`+strings.Repeat("0f", 32)+`" spec: no`)}),
+			one(corev1.ContainerStatus{State: waits("CreateContainerError",
+				`failed to generate container "`+strings.Repeat("0f", 32)+`" spec: no`)}),
 			"CrashLoop", `container "server" cannot be created: failed to generate container "ID" spec: no`,
 		},
 		"a runtime without volumes of images": {
-			one(corev1.ContainerStatus{State: waits("CreateContainerError", `failed to generate container "`+strings.Repeat("0f", 32)+
-				`" spec: failed to generate spec: failed to mkdir "": mkdir : no such file or directory`)}),
-			"VolumeNotMounted", `container "server" cannot be created: the container runtime of the pod's node knows no volumes of images: use another volume in spec.volumes, or a newer runtime`,
+			one(corev1.ContainerStatus{State: waits("CreateContainerError",
+				`failed to generate container "`+strings.Repeat("0f", 32)+
+					`" spec: failed to generate spec: failed to mkdir "": mkdir : no such file or directory`)}),
+			"VolumeNotMounted",
+			`container "server" cannot be created: the container runtime of the pod's node knows no volumes of images: use another volume in spec.volumes, or a newer runtime`,
 		},
 	}.check(t)
 }
@@ -146,8 +177,11 @@ func TestAContainerThatWaits(t *testing.T) {
 // A person is sent to where the pod comes from.
 func TestAProxyPodIsCuredElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, message, cure string }{
-		"an image":  {"ImagePullBackOff", "", "runner.imagePullSecrets"},
-		"a user":    {"CreateContainerConfigError", "container has runAsNonRoot and image will run as root", "spec.proxy.podTemplate.spec.securityContext.runAsUser"},
+		"an image": {"ImagePullBackOff", "", "runner.imagePullSecrets"},
+		"a user": {
+			"CreateContainerConfigError", "container has runAsNonRoot and image will run as root",
+			"spec.proxy.podTemplate.spec.securityContext.runAsUser",
+		},
 		"a missing": {"CreateContainerConfigError", `secret "s" not found`, "correct spec.proxy.podTemplate"},
 	} {
 		f := PodTrouble(one(corev1.ContainerStatus{State: waits(tc.reason, tc.message)}), nil, OfProxy)
@@ -159,24 +193,53 @@ func TestAProxyPodIsCuredElsewhere(t *testing.T) {
 
 func TestAPodThatEnds(t *testing.T) {
 	finds{
-		"a crash":                      {one(corev1.ContainerStatus{State: ended(1, "Error", "no database\n")}), "CrashLoop", `container "server" ends with exit code 1: no database`},
-		"a crash without words":        {one(corev1.ContainerStatus{State: ended(2, "Error", "")}), "CrashLoop", `container "server" ends with exit code 2`},
-		"a crash of an init container": {after(corev1.ContainerStatus{State: ended(1, "Error", "x")}), "CrashLoop", `container "init" ends with exit code 1: x`},
-		"out of memory":                {one(corev1.ContainerStatus{State: ended(137, "OOMKilled", "")}), "CrashLoop", `container "server" ran out of memory: raise its memory limit`},
+		"a crash": {
+			one(corev1.ContainerStatus{State: ended(1, "Error", "no database\n")}), "CrashLoop",
+			`container "server" ends with exit code 1: no database`,
+		},
+		"a crash without words": {
+			one(corev1.ContainerStatus{State: ended(2, "Error", "")}), "CrashLoop",
+			`container "server" ends with exit code 2`,
+		},
+		"a crash of an init container": {
+			after(corev1.ContainerStatus{State: ended(1, "Error", "x")}), "CrashLoop",
+			`container "init" ends with exit code 1: x`,
+		},
+		"out of memory": {
+			one(corev1.ContainerStatus{State: ended(137, "OOMKilled", "")}), "CrashLoop",
+			`container "server" ran out of memory: raise its memory limit`,
+		},
 		"a program that cannot be started": {
-			one(corev1.ContainerStatus{State: waits("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(128, "StartError", "exec: no such file")}),
+			one(corev1.ContainerStatus{
+				State:                waits("CrashLoopBackOff", "back-off 10s"),
+				LastTerminationState: ended(128, "StartError", "exec: no such file"),
+			}),
 			"CrashLoop", `container "server" ends with exit code 128: exec: no such file`,
 		},
-		"an init container that is done":   {after(corev1.ContainerStatus{State: ended(0, "Completed", ""), Ready: true}), "", ""},
-		"the same, not marked ready":       {after(corev1.ContainerStatus{State: ended(0, "Completed", "")}), "", ""},
-		"an init container that runs anew": {after(corev1.ContainerStatus{State: runs, LastTerminationState: ended(0, "Completed", "")}), "", ""},
-		"an init container that waits to":  {after(corev1.ContainerStatus{State: waits("PodInitializing", ""), LastTerminationState: ended(0, "Completed", "")}), "", ""},
+		"an init container that is done": {
+			after(corev1.ContainerStatus{State: ended(0, "Completed", ""), Ready: true}), "",
+			"",
+		},
+		"the same, not marked ready": {after(corev1.ContainerStatus{State: ended(0, "Completed", "")}), "", ""},
+		"an init container that runs anew": {
+			after(corev1.ContainerStatus{State: runs, LastTerminationState: ended(0, "Completed", "")}), "", "",
+		},
+		"an init container that waits to": {
+			after(corev1.ContainerStatus{State: waits("PodInitializing", ""), LastTerminationState: ended(0, "Completed", "")}),
+			"", "",
+		},
 		"whose image is gone by then": {
 			after(corev1.ContainerStatus{State: waits("ImagePullBackOff", ""), LastTerminationState: ended(0, "Completed", "")}),
 			"ImagePull", strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull),
 		},
-		"an init container before a crash":    {initialised(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})), "CrashLoop", `container "server" ends with exit code 1: x`},
-		"no node comes before what came last": {unschedulable(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})), "Unschedulable", "no node takes the pod: none"},
+		"an init container before a crash": {
+			initialised(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})),
+			"CrashLoop", `container "server" ends with exit code 1: x`,
+		},
+		"no node comes before what came last": {
+			unschedulable(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})),
+			"Unschedulable", "no node takes the pod: none",
+		},
 	}.check(t)
 }
 
@@ -196,7 +259,9 @@ func gated(gates ...string) *corev1.Pod {
 
 func readinessGated(reason, message string) *corev1.Pod {
 	pod := one(corev1.ContainerStatus{State: runs, Ready: true})
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: reason, Message: message},
+	}
 	return pod
 }
 
@@ -206,7 +271,9 @@ func unschedulable(pod *corev1.Pod) *corev1.Pod {
 }
 
 func initialised(pod *corev1.Pod) *corev1.Pod {
-	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: ended(0, "Completed", ""), Ready: true}}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{
+		{Name: "init", State: ended(0, "Completed", ""), Ready: true},
+	}
 	return pod
 }
 
@@ -219,10 +286,13 @@ func TestACrashLoopIsOneFinding(t *testing.T) {
 		want := False("CrashLoop", fmt.Sprintf(`container "server" ends with exit code %d: bye`, code))
 		for name, status := range map[string]corev1.ContainerStatus{
 			"it ends for the first time": {State: end},
-			"it waits":                   {State: waits("CrashLoopBackOff", "back-off 10s restarting"), LastTerminationState: end},
-			"it waits longer":            {State: waits("CrashLoopBackOff", "back-off 5m0s restarting"), LastTerminationState: end},
-			"it runs once more":          {State: runs, LastTerminationState: end},
-			"it ends once more":          {State: end, LastTerminationState: end},
+			"it waits": {
+				State:                waits("CrashLoopBackOff", "back-off 10s restarting"),
+				LastTerminationState: end,
+			},
+			"it waits longer":   {State: waits("CrashLoopBackOff", "back-off 5m0s restarting"), LastTerminationState: end},
+			"it runs once more": {State: runs, LastTerminationState: end},
+			"it ends once more": {State: end, LastTerminationState: end},
 		} {
 			if diff := cmp.Diff(&want, PodTrouble(one(status), nil, OfBackend)); diff != "" {
 				t.Errorf("exit code %d, %s (-want +got):\n%s", code, name, diff)
@@ -235,11 +305,16 @@ func TestACrashLoopIsOneFinding(t *testing.T) {
 // is not ready now, if it was since.
 func TestACrashBeforeTheContainerWasReadyIsNoNews(t *testing.T) {
 	started := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
-	for after, crashed := range map[time.Duration]bool{-time.Hour: true, 0: true, time.Second: false, 72 * time.Hour: false} {
+	for after, crashed := range map[time.Duration]bool{
+		-time.Hour: true, 0: true, time.Second: false,
+		72 * time.Hour: false,
+	} {
 		status := corev1.ContainerStatus{State: runs, LastTerminationState: ended(137, "OOMKilled", "")}
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(started)}
 		pod := one(status)
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(started.Add(after))}}
+		pod.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(started.Add(after))},
+		}
 		if got := PodTrouble(pod, nil, OfBackend); (got != nil) != crashed {
 			t.Errorf("not ready %s after it started again: %v, want a crash %t", after, got, crashed)
 		}
@@ -270,7 +345,8 @@ func TestLastWordsAreTheEndFromALine(t *testing.T) {
 // The bridge's image is the runner's, and its registry not the one of spec.image.
 func TestTheBridgesImageHasACureOfItsOwn(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
-		Name: "bridge", Image: "runner:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
+		Name: "bridge", Image: "runner:1",
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
 	}}}}
 	if f := PodTrouble(pod, nil, OfBackend); f == nil || !strings.Contains(f.Message, "it is the runner's: ") {
 		t.Errorf("got %v", f)

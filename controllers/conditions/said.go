@@ -66,31 +66,43 @@ const patientFor = 10 * time.Second
 // of Kubernetes into the test.
 var meanings = []meaning{
 	{
-		by: scheduler, reasons: is("Unschedulable"), words: says(`persistentvolumeclaim "([^"]+)" not found`), reason: v1alpha1.ReasonMissingReference,
+		by: scheduler, reasons: is("Unschedulable"), words: says(`persistentvolumeclaim "([^"]+)" not found`),
+		reason:  v1alpha1.ReasonMissingReference,
 		message: "no node takes the pod: the PersistentVolumeClaim {1q} does not exist: create it, or correct {volumes}",
 	},
 	{
-		by: scheduler, reasons: is("Unschedulable"), words: says(`unbound immediate PersistentVolumeClaims`), reason: v1alpha1.ReasonUnschedulable,
-		message: "no node takes the pod: a PersistentVolumeClaim of it has no volume: kubectl describe persistentvolumeclaims says why; often its StorageClass does not exist, or the namespace has no default one",
+		by: scheduler, reasons: is("Unschedulable"), words: says(`unbound immediate PersistentVolumeClaims`),
+		reason: v1alpha1.ReasonUnschedulable,
+		message: "no node takes the pod: a PersistentVolumeClaim of it has no volume: kubectl describe " +
+			"persistentvolumeclaims says why; often its StorageClass does not exist, or the namespace has no default one",
 	},
-	{by: scheduler, reasons: is("Unschedulable"), reason: v1alpha1.ReasonUnschedulable, message: "no node takes the pod: {words}"},
+	{
+		by: scheduler, reasons: is("Unschedulable"), reason: v1alpha1.ReasonUnschedulable,
+		message: "no node takes the pod: {words}",
+	},
 	{
 		by: scheduler, reasons: is("SchedulingGated"), reason: v1alpha1.ReasonSchedulingGated,
-		message: "the pod is not scheduled while it has scheduling gates ({words}): whoever adds a gate removes it; see {overlay}.schedulingGates, and what sets gates on pods of this namespace",
+		message: "the pod is not scheduled while it has scheduling gates ({words}): whoever adds a gate removes it; see " +
+			"{overlay}.schedulingGates, and what sets gates on pods of this namespace",
 	},
 
 	{
-		by: starting, reasons: is("ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|ImageInspectError|RegistryUnavailable"), reason: v1alpha1.ReasonImagePull,
+		by:      starting,
+		reasons: is("ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|ImageInspectError|RegistryUnavailable"),
+		reason:  v1alpha1.ReasonImagePull,
 		// Without the runtime's words: they alternate with each attempt.
 		message: "the image {image} of container {container} cannot be pulled: {pull}",
 	},
 	{
 		by: pulling, reason: v1alpha1.ReasonImagePull,
-		message: "the image {image} of volume {volume}, which container {container} mounts, cannot be pulled: check its reference in {volumes}, and spec.imagePullSecrets if it is private",
+		message: "the image {image} of volume {volume}, which container {container} mounts, cannot be pulled: check its " +
+			"reference in {volumes}, and spec.imagePullSecrets if it is private",
 	},
 	{
-		by: starting, reasons: notCreated, words: says("runAsNonRoot|non-root policy|non-numeric user"), reason: v1alpha1.ReasonMustRunAsRoot,
-		message: "the image of container {container} runs as root or under a user that is not a number, and may not by default: {user}",
+		by: starting, reasons: notCreated, words: says("runAsNonRoot|non-root policy|non-numeric user"),
+		reason: v1alpha1.ReasonMustRunAsRoot,
+		message: "the image of container {container} runs as root or under a user that is not a number, and may not by " +
+			"default: {user}",
 	},
 	{
 		by: starting, reasons: notCreated, words: says("(?i)secret|configmap"), reason: v1alpha1.ReasonMissingReference,
@@ -98,10 +110,15 @@ var meanings = []meaning{
 	},
 	{
 		// containerd before 2.1 has no volumes of images, and does not say so.
-		by: starting, reasons: notCreated, words: says(`failed to generate spec: failed to mkdir ""`), reason: v1alpha1.ReasonVolumeNotMounted,
-		message: "container {container} cannot be created: the container runtime of the pod's node knows no volumes of images: use another volume in {volumes}, or a newer runtime",
+		by: starting, reasons: notCreated, words: says(`failed to generate spec: failed to mkdir ""`),
+		reason: v1alpha1.ReasonVolumeNotMounted,
+		message: "container {container} cannot be created: the container runtime of the pod's node knows no volumes of " +
+			"images: use another volume in {volumes}, or a newer runtime",
 	},
-	{by: starting, reasons: notCreated, reason: v1alpha1.ReasonCrashLoop, message: "container {container} cannot be created: {words}"},
+	{
+		by: starting, reasons: notCreated, reason: v1alpha1.ReasonCrashLoop,
+		message: "container {container} cannot be created: {words}",
+	},
 
 	{
 		by: probing, words: says(`^Liveness probe failed: (.*)$`), reason: v1alpha1.ReasonProbeFailed,
@@ -117,86 +134,152 @@ var meanings = []meaning{
 	},
 
 	{
-		by: mounting, words: says(`volume "([^"]+)" : .*driver name (\S+) not found in the list of registered CSI drivers`), reason: v1alpha1.ReasonVolumeNotMounted,
-		message: "volume {1q}: the CSI driver {2} is not registered on the pod's node: install it there, or correct {volumes}",
+		by: mounting, words: says(`volume "([^"]+)" : .*driver name (\S+) not found in the list of registered CSI drivers`),
+		reason: v1alpha1.ReasonVolumeNotMounted,
+		message: "volume {1q}: the CSI driver {2} is not registered on the pod's node: install it there, or correct " +
+			"{volumes}",
 	},
 	{
-		by: mounting, words: says(`failed to sync (?:secret|configmap) cache|object "[^"]*"/"[^"]*" not registered|no relationship found between node`), lasts: true, reason: v1alpha1.ReasonVolumeNotMounted,
+		by: mounting,
+		words: says(
+			`failed to sync (?:secret|configmap) cache|object "[^"]*"/"[^"]*" not registered|no relationship found between node`), lasts: true, reason: v1alpha1.ReasonVolumeNotMounted,
 		message: "kubelet cannot mount a volume of the pod: {words}",
 	},
 	{
-		by: mounting, words: says(`volume "([^"]+)" : (.*not found\]?|.*references non-existent .*)$`), reason: v1alpha1.ReasonMissingReference,
+		by: mounting, words: says(`volume "([^"]+)" : (.*not found\]?|.*references non-existent .*)$`),
+		reason:  v1alpha1.ReasonMissingReference,
 		message: "volume {1q}: {2}: create it, or correct {volumes}",
 	},
 	{
 		by: mounting, words: says(`^Multi-Attach error for volume "([^"]+)" (.*)$`), reason: v1alpha1.ReasonVolumeNotMounted,
-		message: "volume {1q} is attached to another node, and can be to one at a time only: {2}: end the pod that uses it there, or use a claim that several nodes may mount (ReadWriteMany)",
+		message: "volume {1q} is attached to another node, and can be to one at a time only: {2}: end the pod that uses it " +
+			"there, or use a claim that several nodes may mount (ReadWriteMany)",
 	},
 	{
-		by: mounting, reasons: is("FailedMount|FailedAttachVolume|FailedMapVolume"), words: says(`^\S+(?: initialization)? failed for volume "([^"]+)" :? ?(.*)$`), reason: v1alpha1.ReasonVolumeNotMounted,
+		by: mounting, reasons: is("FailedMount|FailedAttachVolume|FailedMapVolume"),
+		words:   says(`^\S+(?: initialization)? failed for volume "([^"]+)" :? ?(.*)$`),
+		reason:  v1alpha1.ReasonVolumeNotMounted,
 		message: "volume {1q} cannot be mounted: {2}",
 	},
 	{
-		by: mounting, reasons: is("FailedCreatePodSandBox"), words: says(`no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)`), reason: v1alpha1.ReasonPodNotStarted,
-		message: "the pod's node has no runtime for the handler {1}{2}, which the pod's RuntimeClass names: correct {overlay}.runtimeClassName, or configure the runtime of the node",
+		by: mounting, reasons: is("FailedCreatePodSandBox"),
+		words:  says(`no runtime for "([^"]+)" is configured|failed to find runtime handler (\S+)`),
+		reason: v1alpha1.ReasonPodNotStarted,
+		message: "the pod's node has no runtime for the handler {1}{2}, which the pod's RuntimeClass names: correct " +
+			"{overlay}.runtimeClassName, or configure the runtime of the node",
 	},
-	{by: mounting, reasons: is("FailedMount|FailedAttachVolume|FailedMapVolume"), lasts: true, reason: v1alpha1.ReasonVolumeNotMounted, message: "kubelet cannot mount a volume of the pod: {words}"},
+	{
+		by: mounting, reasons: is("FailedMount|FailedAttachVolume|FailedMapVolume"), lasts: true,
+		reason: v1alpha1.ReasonVolumeNotMounted, message: "kubelet cannot mount a volume of the pod: {words}",
+	},
 	// What is said of every pod of a node or namespace, or of one that is ended, keeps none from starting.
-	{by: mounting, reasons: is("DNSConfigForming|FailedToRetrieveImagePullSecret|PossibleMemoryBackedVolumesOnDisk|AlreadyMountedVolume|CgroupV1|FailedKillPod|FailedPreStopHook|ProbeWarning|Unhealthy")},
-	{by: mounting, lasts: true, reason: v1alpha1.ReasonPodNotStarted, message: "kubelet does not start the pod: {reason}: {words}"},
+	{
+		by: mounting,
+		reasons: is(
+			"DNSConfigForming|FailedToRetrieveImagePullSecret|PossibleMemoryBackedVolumesOnDisk|AlreadyMountedVolume|CgroupV1|FailedKillPod|FailedPreStopHook|ProbeWarning|Unhealthy"),
+	},
+	{
+		by: mounting, lasts: true, reason: v1alpha1.ReasonPodNotStarted,
+		message: "kubelet does not start the pod: {reason}: {words}",
+	},
 
 	{
 		by: kubelet, reasons: is("ReadinessGatesNotReady"), reason: v1alpha1.ReasonReadinessGatesNotReady,
-		message: "all containers of the pod are ready, and the pod is not: {words}: whoever sets that condition on pods has not; see {overlay}.readinessGates",
+		message: "all containers of the pod are ready, and the pod is not: {words}: whoever sets that condition on pods " +
+			"has not; see {overlay}.readinessGates",
 	},
 	// These have no reason of ours: a pod that runs and is not ready may be on its way.
-	{by: probing, container: serverContainer, words: says(`^Readiness probe failed: dial tcp :(\d+): (.*)$`), lasts: true, message: "container {container} takes no connection at port {1} ({2}){listens}"},
-	{by: probing, container: proxyContainer, words: says(`^Readiness probe failed: HTTP probe failed with statuscode: 503$`), lasts: true, message: "a pod of the proxy is ready once {upstream} has answered"},
+	{
+		by: probing, container: serverContainer, words: says(`^Readiness probe failed: dial tcp :(\d+): (.*)$`), lasts: true,
+		message: "container {container} takes no connection at port {1} ({2}){listens}",
+	},
+	{
+		by: probing, container: proxyContainer,
+		words: says(`^Readiness probe failed: HTTP probe failed with statuscode: 503$`), lasts: true,
+		message: "a pod of the proxy is ready once {upstream} has answered",
+	},
 	// Kubelet passes over a probe that it cannot make: the container never starts, and is not restarted.
-	{by: probing, words: says(`^(?:Readiness|Startup) probe `), lasts: true, message: "container {container} is not ready: {words}"},
+	{
+		by: probing, words: says(`^(?:Readiness|Startup) probe `), lasts: true,
+		message: "container {container} is not ready: {words}",
+	},
 
 	{
-		by: ending, reasons: is("Evicted"), words: says(`^(Usage of EmptyDir volume "([^"]+)" exceeds the limit .*?)\.?$`), reason: v1alpha1.ReasonEvicted,
+		by: ending, reasons: is("Evicted"), words: says(`^(Usage of EmptyDir volume "([^"]+)" exceeds the limit .*?)\.?$`),
+		reason:  v1alpha1.ReasonEvicted,
 		message: "kubelet evicts the pod: {1}: write less to the volume, or raise its sizeLimit in {volume2}",
 	},
 	{
-		by: ending, reasons: is("Evicted"), words: says(`^(Container (\S+) exceeded its local ephemeral storage limit .*?)\.?$`), reason: v1alpha1.ReasonEvicted,
+		by: ending, reasons: is("Evicted"),
+		words: says(`^(Container (\S+) exceeded its local ephemeral storage limit .*?)\.?$`), reason: v1alpha1.ReasonEvicted,
 		message: "kubelet evicts the pod: {1}: write less to its disk, or raise {resources2}.limits.ephemeral-storage",
 	},
 	{
-		by: ending, reasons: is("Evicted"), words: says(`^(Pod ephemeral local storage usage exceeds the total limit of containers .*?)\.?$`), reason: v1alpha1.ReasonEvicted,
-		message: "kubelet evicts the pod: {1}: write less to its disk, or raise limits.ephemeral-storage of its containers ({resources}, {overlay}.containers)",
+		by: ending, reasons: is("Evicted"),
+		words:  says(`^(Pod ephemeral local storage usage exceeds the total limit of containers .*?)\.?$`),
+		reason: v1alpha1.ReasonEvicted,
+		message: "kubelet evicts the pod: {1}: write less to its disk, or raise limits.ephemeral-storage of its containers " +
+			"({resources}, {overlay}.containers)",
 	},
 	// Without what is used, which differs each time.
 	{
-		by: ending, reasons: is("Evicted"), words: says(`^(The node was low on resource: (\S+?))\. `), reason: v1alpha1.ReasonEvicted,
-		message: "kubelet evicts the pod: {1}: a pod that takes more than it requests goes first: raise {resources}.requests, or add room to the node",
+		by: ending, reasons: is("Evicted"), words: says(`^(The node was low on resource: (\S+?))\. `),
+		reason: v1alpha1.ReasonEvicted,
+		message: "kubelet evicts the pod: {1}: a pod that takes more than it requests goes first: raise " +
+			"{resources}.requests, or add room to the node",
 	},
 	{by: ending, reasons: is("Evicted"), reason: v1alpha1.ReasonEvicted, message: "kubelet evicts the pod: {words}"},
 	{by: ending, reason: v1alpha1.ReasonPodNotStarted, message: "kubelet does not take the pod: {reason}: {words}"},
 
 	{
 		by: apiServer, words: says(`failed quota: .*: must specify (.*)$`), reason: v1alpha1.ReasonPodRefused,
-		message: "the API server refuses the pod: {words}: write {missing}, or let a LimitRange of the namespace set defaults",
+		message: "the API server refuses the pod: {words}: write {missing}, or let a LimitRange of the namespace set " +
+			"defaults",
 	},
 	{
-		by: apiServer, words: says(`^(?:failed to create PVC \S+: )?(persistentvolumeclaims "[^"]+" is forbidden: .*)$`), reason: v1alpha1.ReasonPodRefused,
-		message: "the API server refuses a claim of the pod: {1}: raise that limit of the namespace; spec.volumeClaimTemplates cannot be changed, only be written into a new server",
-	},
-	{by: apiServer, words: says(`exceeded quota: \S+, requested: (?:count/)?pods=\d+, limited: `), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: lower {replicas}, or raise the quota"},
-	{by: apiServer, words: says(`exceeded quota: `), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: lower {resources} or {replicas}, or raise the quota"},
-	{
-		by: apiServer, words: says(`(?:(?:maximum|minimum) \S+ usage|max limit to request ratio) per (?:Container|Pod) is`), reason: v1alpha1.ReasonPodRefused,
-		message: "the API server refuses the pod: {words}: that is a LimitRange of the namespace: correct {resources}, or the LimitRange",
+		by: apiServer, words: says(`^(?:failed to create PVC \S+: )?(persistentvolumeclaims "[^"]+" is forbidden: .*)$`),
+		reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses a claim of the pod: {1}: raise that limit of the namespace; " +
+			"spec.volumeClaimTemplates cannot be changed, only be written into a new server",
 	},
 	{
-		by: apiServer, words: says(`spec\.(?:initContainers|containers)\[name=([^\]]*)\]\.resources\.requests: Invalid value: "[^"]*": must be less than or equal to (\S+) limit`), reason: v1alpha1.ReasonPodRefused,
-		message: "the API server refuses the pod: {words}: a LimitRange of the namespace sets that limit where none is written: write {resources1}.limits.{2}, or correct the LimitRange",
+		by: apiServer, words: says(`exceeded quota: \S+, requested: (?:count/)?pods=\d+, limited: `),
+		reason:  v1alpha1.ReasonPodRefused,
+		message: "the API server refuses the pod: {words}: lower {replicas}, or raise the quota",
 	},
-	{by: apiServer, words: says(`serviceaccount "[^"]*-runner" not found`), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}"},
-	{by: apiServer, words: says(`serviceaccount "[^"]*" not found`), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: create it, or correct spec.serviceAccountName"},
-	{by: apiServer, words: says(`RuntimeClass "[^"]+" not found`), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: create it, or correct {overlay}.runtimeClassName"},
-	{by: apiServer, words: says(`no PriorityClass with name \S+ was found`), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: create it, or correct {overlay}.priorityClassName"},
+	{
+		by: apiServer, words: says(`exceeded quota: `), reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses the pod: {words}: lower {resources} or {replicas}, or raise the quota",
+	},
+	{
+		by: apiServer, words: says(`(?:(?:maximum|minimum) \S+ usage|max limit to request ratio) per (?:Container|Pod) is`),
+		reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses the pod: {words}: that is a LimitRange of the namespace: correct {resources}, or " +
+			"the LimitRange",
+	},
+	{
+		by: apiServer,
+		words: says(
+			`spec\.(?:initContainers|containers)\[name=([^\]]*)\]\.resources\.requests: Invalid value: "[^"]*": must be less than or equal to (\S+) limit`), reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses the pod: {words}: a LimitRange of the namespace sets that limit where none is " +
+			"written: write {resources1}.limits.{2}, or correct the LimitRange",
+	},
+	{
+		by: apiServer, words: says(`serviceaccount "[^"]*-runner" not found`), reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses the pod: {words}",
+	},
+	{
+		by: apiServer, words: says(`serviceaccount "[^"]*" not found`), reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses the pod: {words}: create it, or correct spec.serviceAccountName",
+	},
+	{
+		by: apiServer, words: says(`RuntimeClass "[^"]+" not found`), reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses the pod: {words}: create it, or correct {overlay}.runtimeClassName",
+	},
+	{
+		by: apiServer, words: says(`no PriorityClass with name \S+ was found`), reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses the pod: {words}: create it, or correct {overlay}.priorityClassName",
+	},
 	{by: apiServer, reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}"},
 }
 
@@ -210,7 +293,8 @@ func says(words string) *regexp.Regexp { return regexp.MustCompile(words) }
 // where it means nothing, or nothing yet.
 func (c Cures) meant(s saying) (*Finding, int) {
 	for rank, m := range meanings {
-		if m.by != s.by || m.reasons != nil && !m.reasons.MatchString(s.reason) || m.container != "" && m.container != s.container {
+		if m.by != s.by || m.reasons != nil && !m.reasons.MatchString(s.reason) ||
+			m.container != "" && m.container != s.container {
 			continue
 		}
 		var groups []string
@@ -235,9 +319,12 @@ func (c Cures) expand(message string, s saying, groups []string) string {
 		pull = c.Bridge
 	}
 	pairs := []string{
-		"{words}", s.words, "{reason}", s.reason, "{container}", strconv.Quote(s.container), "{image}", strconv.Quote(s.image), "{volume}", strconv.Quote(s.volume),
-		"{pull}", pull, "{user}", c.User, "{env}", c.Env, "{overlay}", c.Overlay, "{replicas}", c.Replicas, "{upstream}", c.Upstream,
-		"{resources}", c.resources(of), "{liveness}", c.correct(of, "livenessProbe"), "{startup}", c.correct(of, "startupProbe"), "{poststart}", c.correct(of, "lifecycle.postStart"),
+		"{words}", s.words, "{reason}", s.reason, "{container}", strconv.Quote(s.container), "{image}",
+		strconv.Quote(s.image), "{volume}", strconv.Quote(s.volume),
+		"{pull}", pull, "{user}", c.User, "{env}", c.Env, "{overlay}", c.Overlay, "{replicas}", c.Replicas, "{upstream}",
+		c.Upstream,
+		"{resources}", c.resources(of), "{liveness}", c.correct(of, "livenessProbe"), "{startup}",
+		c.correct(of, "startupProbe"), "{poststart}", c.correct(of, "lifecycle.postStart"),
 	}
 	for i := 1; i < len(groups); i++ {
 		pairs = append(pairs,

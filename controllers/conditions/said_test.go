@@ -1,7 +1,6 @@
 package conditions
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -62,77 +61,118 @@ var (
 		},
 		"a key of a ConfigMap": {
 			mount(`MountVolume.SetUp failed for volume "conf" : configmap references non-existent config key: k`),
-			"MissingReference", `volume "conf": configmap references non-existent config key: k: create it, or correct spec.volumes`,
+			"MissingReference",
+			`volume "conf": configmap references non-existent config key: k: create it, or correct spec.volumes`,
 		},
 		"a CSI driver": {
-			mount(`MountVolume.SetUp failed for volume "v" : kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name secrets-store.csi.k8s.io not found in the list of registered CSI drivers`),
-			"VolumeNotMounted", `volume "v": the CSI driver secrets-store.csi.k8s.io is not registered on the pod's node: install it there, or correct spec.volumes`,
+			mount(
+				`MountVolume.SetUp failed for volume "v" : kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name secrets-store.csi.k8s.io not found in the list of registered CSI drivers`),
+			"VolumeNotMounted",
+			`volume "v": the CSI driver secrets-store.csi.k8s.io is not registered on the pod's node: install it there, or correct spec.volumes`,
 		},
 		"NFS": {
 			mount("MountVolume.SetUp failed for volume \"data\" : mount failed: exit status 32\nMounting command: mount\n" +
-				"Mounting arguments: -t nfs 10.0.0.9:/data /var/lib/kubelet/pods/5e9f2f0c-1111-2222-3333-444455556666/volumes/kubernetes.io~nfs/data\nOutput: mount.nfs: Connection timed out"),
+				"Mounting arguments: -t nfs 10.0.0.9:/data " +
+				"/var/lib/kubelet/pods/5e9f2f0c-1111-2222-3333-444455556666/volumes/kubernetes.io~nfs/data\nOutput: mount.nfs: " +
+				"Connection timed out"),
 			"VolumeNotMounted", `volume "data" cannot be mounted: mount failed: exit status 32 Mounting command: mount ` +
 				`Mounting arguments: -t nfs 10.0.0.9:/data /var/lib/kubelet/pods/UID/volumes/kubernetes.io~nfs/data Output: mount.nfs: Connection timed out`,
 		},
 		"a volume of one node": {
-			[]Complaint{complains("FailedAttachVolume", `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0`).once()},
-			"VolumeNotMounted", `volume "pvc-1" is attached to another node, and can be to one at a time only: Volume is already used by pod(s) other-0: ` +
+			[]Complaint{complains("FailedAttachVolume",
+				`Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0`).once()},
+			"VolumeNotMounted",
+			`volume "pvc-1" is attached to another node, and can be to one at a time only: Volume is already used by pod(s) other-0: ` +
 				`end the pod that uses it there, or use a claim that several nodes may mount (ReadWriteMany)`,
 		},
 		"a disk that cannot be attached": {
-			[]Complaint{complains("FailedAttachVolume", `AttachVolume.Attach failed for volume "pvc-1" : rpc error: code = NotFound desc = no such disk`).once()},
+			[]Complaint{complains("FailedAttachVolume",
+				`AttachVolume.Attach failed for volume "pvc-1" : rpc error: code = NotFound desc = no such disk`).once()},
 			"VolumeNotMounted", `volume "pvc-1" cannot be mounted: rpc error: code = NotFound desc = no such disk`,
 		},
 		"a folder of the node that is not there": {
-			[]Complaint{complains("FailedMount", `MountVolume.NewMounter initialization failed for volume "local-pv" : path "/nowhere" does not exist`).once()},
+			[]Complaint{complains("FailedMount",
+				`MountVolume.NewMounter initialization failed for volume "local-pv" : path "/nowhere" does not exist`).once()},
 			"VolumeNotMounted", `volume "local-pv" cannot be mounted: path "/nowhere" does not exist`,
 		},
 		"a program that the node lacks": {
-			[]Complaint{complains("FailedMount", `MountVolume.WaitForAttach failed for volume "v" : executable file not found in $PATH`).once()},
+			[]Complaint{complains("FailedMount",
+				`MountVolume.WaitForAttach failed for volume "v" : executable file not found in $PATH`).once()},
 			"VolumeNotMounted", `volume "v" cannot be mounted: executable file not found in $PATH`,
 		},
 		"a device that is a folder": {
-			mount("Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to process volumes=[v]: volume v has volumeMode Filesystem, but is specified in volumeDevices"),
-			"VolumeNotMounted", "kubelet cannot mount a volume of the pod: Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], " +
+			mount("Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to process " +
+				"volumes=[v]: volume v has volumeMode Filesystem, but is specified in volumeDevices"),
+			"VolumeNotMounted", "kubelet cannot mount a volume of the pod: Unable to attach or mount volumes: unmounted " +
+				"volumes=[v], unattached volumes=[], " +
 				"failed to process volumes=[v]: volume v has volumeMode Filesystem, but is specified in volumeDevices",
 		},
 		"a token whose pod the API server does not know yet": {
-			[]Complaint{complains("FailedMount", `MountVolume.SetUp failed for volume "runner-token" : failed to fetch token: serviceaccounts "x-runner" is forbidden: User "system:node:n" cannot create `+
-				`resource "serviceaccounts/token" in API group "" in the namespace "ns": no relationship found between node 'n' and this object`).once()},
+			[]Complaint{complains("FailedMount",
+				`MountVolume.SetUp failed for volume "runner-token" : failed to fetch token: serviceaccounts "x-runner" is forbidden: User "system:node:n" cannot create `+
+					`resource "serviceaccounts/token" in API group "" in the namespace "ns": no relationship found between node 'n' and this object`).once()},
 			"", "",
 		},
 		"what kubelet says in the end": {
-			mount("Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded"),
-			"VolumeNotMounted", "kubelet cannot mount a volume of the pod: Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded",
+			mount("Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process " +
+				"volumes=[]: context deadline exceeded"),
+			"VolumeNotMounted", "kubelet cannot mount a volume of the pod: Unable to attach or mount volumes: unmounted " +
+				"volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded",
 		},
 		"the cause comes before that": {
-			append(mount("Unable to attach or mount volumes: unmounted volumes=[cert]"), complains("FailedMount", `MountVolume.SetUp failed for volume "cert" : secret "tls" not found`)),
+			append(mount("Unable to attach or mount volumes: unmounted volumes=[cert]"),
+				complains("FailedMount", `MountVolume.SetUp failed for volume "cert" : secret "tls" not found`)),
 			"MissingReference", `volume "cert": secret "tls" not found: create it, or correct spec.volumes`,
 		},
-		"a cache that is on its way": {[]Complaint{complains("FailedMount", `MountVolume.SetUp failed for volume "v" : failed to sync configmap cache: timed out waiting for the condition`).once()}, "", ""},
+		"a cache that is on its way": {
+			[]Complaint{complains("FailedMount",
+				`MountVolume.SetUp failed for volume "v" : failed to sync configmap cache: timed out waiting for the condition`).
+				once()}, "", "",
+		},
 	}
 	others = map[string]start{
 		"a RuntimeClass, in containerd's words": {
 			[]Complaint{complains("FailedCreatePodSandBox", sandbox+`no runtime for "nohandler" is configured`).once()},
-			"PodNotStarted", "the pod's node has no runtime for the handler nohandler, which the pod's RuntimeClass names: correct spec.podTemplate.spec.runtimeClassName, or configure the runtime of the node",
+			"PodNotStarted", "the pod's node has no runtime for the handler nohandler, which the pod's RuntimeClass names: " +
+				"correct spec.podTemplate.spec.runtimeClassName, or configure the runtime of the node",
 		},
 		"a RuntimeClass, in CRI-O's words": {
-			[]Complaint{complains("FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to find runtime handler nohandler from runtime list map[crun:0x1]").once()},
-			"PodNotStarted", "the pod's node has no runtime for the handler nohandler, which the pod's RuntimeClass names: correct spec.podTemplate.spec.runtimeClassName, or configure the runtime of the node",
+			[]Complaint{complains("FailedCreatePodSandBox",
+				"Failed to create pod sandbox: rpc error: code = Unknown desc = failed to find runtime handler nohandler from "+
+					"runtime list map[crun:0x1]").once()},
+			"PodNotStarted", "the pod's node has no runtime for the handler nohandler, which the pod's RuntimeClass names: " +
+				"correct spec.podTemplate.spec.runtimeClassName, or configure the runtime of the node",
 		},
 		"a network that does not come": {
-			[]Complaint{complains("FailedCreatePodSandBox", `Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "`+strings.Repeat("0f", 32)+`": plugin type="x" failed (add): no addresses`)},
-			"PodNotStarted", `kubelet does not start the pod: FailedCreatePodSandBox: Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "ID": plugin type="x" failed (add): no addresses`,
+			[]Complaint{complains("FailedCreatePodSandBox",
+				`Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "`+
+					strings.Repeat("0f", 32)+`": plugin type="x" failed (add): no addresses`)},
+			"PodNotStarted",
+			`kubelet does not start the pod: FailedCreatePodSandBox: Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "ID": plugin type="x" failed (add): no addresses`,
 		},
-		"the same in passing":  {[]Complaint{complains("FailedCreatePodSandBox", "Failed to create pod sandbox: no").once()}, "", ""},
-		"what nobody knows":    {[]Complaint{complains("Unheard", "no pods on Fridays")}, "PodNotStarted", "kubelet does not start the pod: Unheard: no pods on Fridays"},
+		"the same in passing": {
+			[]Complaint{complains("FailedCreatePodSandBox", "Failed to create pod sandbox: no").once()},
+			"", "",
+		},
+		"what nobody knows": {
+			[]Complaint{complains("Unheard", "no pods on Fridays")},
+			"PodNotStarted",
+			"kubelet does not start the pod: Unheard: no pods on Fridays",
+		},
 		"what keeps none back": {[]Complaint{complains("DNSConfigForming", "Search Line limits were exceeded")}, "", ""},
 		"what was said before": {
-			[]Complaint{{Reason: "FailedMount", Words: `MountVolume.SetUp failed for volume "a" : secret "s" not found`, First: noon.Add(-time.Hour), Last: noon.Add(-4 * time.Minute)}, complains("Unheard", "no")},
+			[]Complaint{{
+				Reason: "FailedMount", Words: `MountVolume.SetUp failed for volume "a" : secret "s" not found`,
+				First: noon.Add(-time.Hour), Last: noon.Add(-4 * time.Minute),
+			}, complains("Unheard", "no")},
 			"PodNotStarted", "kubelet does not start the pod: Unheard: no",
 		},
-		"another pod's":    {[]Complaint{{Pod: "another", Reason: "Unheard", Words: "no", First: noon.Add(-time.Hour), Last: noon}}, "", ""},
-		"an earlier pod's": {[]Complaint{{UID: "earlier", Reason: "Unheard", Words: "no", First: noon.Add(-time.Hour), Last: noon}}, "", ""},
+		"another pod's": {[]Complaint{
+			{Pod: "another", Reason: "Unheard", Words: "no", First: noon.Add(-time.Hour), Last: noon},
+		}, "", ""},
+		"an earlier pod's": {[]Complaint{
+			{UID: "earlier", Reason: "Unheard", Words: "no", First: noon.Add(-time.Hour), Last: noon},
+		}, "", ""},
 	}
 )
 
@@ -159,8 +199,10 @@ func TestWhyAPodDoesNotStart(t *testing.T) {
 			}
 		})
 	}
-	said := []Complaint{complains("FailedMount", `MountVolume.SetUp failed for volume "login" : [configmap "c" not found, secret "s" not found]`)}
-	if want, got := False("MissingReference", `volume "login": [configmap "c" not found, secret "s" not found]: create it, or correct spec.oidc of the MCPOIDCConfig`), PodTrouble(creating(), said, OfProxy); got == nil || *got != want {
+	said := []Complaint{complains("FailedMount",
+		`MountVolume.SetUp failed for volume "login" : [configmap "c" not found, secret "s" not found]`)}
+	if want, got := False("MissingReference",
+		`volume "login": [configmap "c" not found, secret "s" not found]: create it, or correct spec.oidc of the MCPOIDCConfig`), PodTrouble(creating(), said, OfProxy); got == nil || *got != want {
 		t.Errorf("of a proxy: %v, want %v", got, want)
 	}
 }
@@ -170,15 +212,27 @@ func TestAnImageVolumeIsNamed(t *testing.T) {
 	const reference = "freehold.dev/no-such-model:1"
 	volume := `the image "freehold.dev/no-such-model:1" of volume "v", which container "server" mounts, cannot be pulled: check its reference in spec.volumes, and spec.imagePullSecrets if it is private`
 	for name, tc := range map[string]struct{ reference, message, want string }{
-		"backing off":               {reference, `Back-off pulling image "` + reference + `": ErrImagePull: rpc error: not found`, volume},
-		"at once":                   {reference, `rpc error: code = NotFound desc = failed to pull and unpack image "` + reference + `": not found`, volume},
-		"in full":                   {"model:1", `failed to pull and unpack image "docker.io/library/model:1": not found`, strings.Replace(volume, reference, "model:1", 1)},
+		"backing off": {
+			reference,
+			`Back-off pulling image "` + reference + `": ErrImagePull: rpc error: not found`, volume,
+		},
+		"at once": {
+			reference,
+			`rpc error: code = NotFound desc = failed to pull and unpack image "` + reference + `": not found`, volume,
+		},
+		"in full": {
+			"model:1", `failed to pull and unpack image "docker.io/library/model:1": not found`,
+			strings.Replace(volume, reference, "model:1", 1),
+		},
 		"the container's":           {reference, `Back-off pulling image "registry.example.com/a:1"`, pull},
 		"a part of the container's": {"a:1", `Back-off pulling image "registry.example.com/a:1"`, pull},
 		"without words":             {reference, "", pull},
 	} {
 		pod := one(corev1.ContainerStatus{State: waits("ImagePullBackOff", tc.message)})
-		pod.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: tc.reference}}}}
+		pod.Spec.Volumes = []corev1.Volume{
+			{Name: "data"},
+			{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: tc.reference}}},
+		}
 		want := False("ImagePull", tc.want)
 		if diff := cmp.Diff(&want, PodTrouble(pod, nil, OfBackend)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -189,7 +243,10 @@ func TestAnImageVolumeIsNamed(t *testing.T) {
 // A container that kubelet ends says its exit code alone.
 func TestAProbeThatKillsIsNamed(t *testing.T) {
 	started := noon.Add(-30 * time.Second)
-	end := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, StartedAt: metav1.NewTime(started), FinishedAt: metav1.NewTime(noon)}}
+	end := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode:  2,
+		StartedAt: metav1.NewTime(started), FinishedAt: metav1.NewTime(noon),
+	}}
 	exits := `container "server" ends with exit code 2`
 	killed := `container "server" is restarted by its livenessProbe: HTTP probe failed with statuscode: 404: correct spec.podTemplate.spec.containers[name=server].livenessProbe`
 	liveness := complains("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 404").about("server")
@@ -209,7 +266,8 @@ func TestAProbeThatKillsIsNamed(t *testing.T) {
 		"another container's":       {complains("Unhealthy", "Liveness probe failed: no").about("sidecar"), exits},
 		"readiness kills none":      {complains("Unhealthy", "Readiness probe failed: no").about("server"), exits},
 		"it does not start": {
-			complains("Unhealthy", `Startup probe failed: Get "http://10.244.0.5:8080/healthz": dial tcp 10.244.0.5:8080: connect: connection refused`).about("server"),
+			complains("Unhealthy",
+				`Startup probe failed: Get "http://10.244.0.5:8080/healthz": dial tcp 10.244.0.5:8080: connect: connection refused`).about("server"),
 			`container "server" is restarted by its startupProbe: Get "http://:8080/healthz": dial tcp :8080: connect: connection refused: correct spec.podTemplate.spec.containers[name=server].startupProbe`,
 		},
 		"a hook that fails": {
@@ -217,7 +275,8 @@ func TestAProbeThatKillsIsNamed(t *testing.T) {
 			`container "server" is restarted because its postStart hook fails: correct spec.podTemplate.spec.containers[name=server].lifecycle.postStart`,
 		},
 		"a probe that cannot be made ends none": {
-			complains("Unhealthy", `Liveness probe errored and resulted in unknown state: rpc error: code = Unknown desc = failed to exec in container: failed to start exec "`+strings.Repeat("0f", 32)+`": no`).about("server"),
+			complains("Unhealthy",
+				`Liveness probe errored and resulted in unknown state: rpc error: code = Unknown desc = failed to exec in container: failed to start exec "`+strings.Repeat("0f", 32)+`": no`).about("server"),
 			exits,
 		},
 	} {
@@ -225,7 +284,9 @@ func TestAProbeThatKillsIsNamed(t *testing.T) {
 		if tc.want == exits || name == "a hook that fails" {
 			reason = "CrashLoop"
 		}
-		for _, status := range []corev1.ContainerStatus{{State: waits("CrashLoopBackOff", "back-off"), LastTerminationState: end}, {State: end}} {
+		for _, status := range []corev1.ContainerStatus{
+			{State: waits("CrashLoopBackOff", "back-off"), LastTerminationState: end}, {State: end},
+		} {
 			want := False(reason, tc.want)
 			if diff := cmp.Diff(&want, PodTrouble(one(status), []Complaint{tc.said}, OfBackend)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -234,14 +295,16 @@ func TestAProbeThatKillsIsNamed(t *testing.T) {
 	}
 	proxys := one(corev1.ContainerStatus{State: end})
 	proxys.Status.ContainerStatuses[0].Name = "proxy"
-	if f := PodTrouble(proxys, []Complaint{liveness.about("proxy")}, OfProxy); f == nil || f.Message != `container "proxy" is restarted by its livenessProbe: HTTP probe failed with statuscode: 404` {
+	if f := PodTrouble(proxys, []Complaint{liveness.about("proxy")}, OfProxy); f == nil ||
+		f.Message != `container "proxy" is restarted by its livenessProbe: HTTP probe failed with statuscode: 404` {
 		t.Errorf("of the proxy it says %v", f)
 	}
 }
 
 // Why a pod that runs is not ready is known only where kubelet has said it for a while.
 func TestWhatIsSaidOfReadiness(t *testing.T) {
-	refused := complains("Unhealthy", "Readiness probe failed: dial tcp 10.244.0.5:8080: connect: connection refused").about("server")
+	refused := complains("Unhealthy", "Readiness probe failed: dial tcp 10.244.0.5:8080: connect: connection refused").
+		about("server")
 	cures := OfBackend
 	cures.Port = 8080
 	for name, tc := range map[string]struct {
@@ -256,12 +319,14 @@ func TestWhatIsSaidOfReadiness(t *testing.T) {
 		},
 		"another port of a probe": {
 			corev1.ContainerStatus{State: runs},
-			complains("Unhealthy", "Readiness probe failed: dial tcp 10.244.0.5:9000: connect: connection refused").about("server"),
+			complains("Unhealthy", "Readiness probe failed: dial tcp 10.244.0.5:9000: connect: connection refused").
+				about("server"),
 			`container "server" takes no connection at port 9000 (connect: connection refused)`,
 		},
 		"a probe that cannot be made": {
 			corev1.ContainerStatus{State: runs},
-			complains("Unhealthy", "Startup probe errored and resulted in unknown state: rpc error: no such command").about("server"),
+			complains("Unhealthy", "Startup probe errored and resulted in unknown state: rpc error: no such command").
+				about("server"),
 			`container "server" is not ready: Startup probe errored and resulted in unknown state: rpc error: no such command`,
 		},
 		"another probe": {
@@ -269,11 +334,14 @@ func TestWhatIsSaidOfReadiness(t *testing.T) {
 			complains("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503").about("server"),
 			`container "server" is not ready: Readiness probe failed: HTTP probe failed with statuscode: 503`,
 		},
-		"it starts":                 {corev1.ContainerStatus{State: runs}, refused.once(), ""},
-		"it is ready":               {corev1.ContainerStatus{State: runs, Ready: true}, refused, ""},
-		"it waits":                  {corev1.ContainerStatus{State: waits("ContainerCreating", "")}, refused, ""},
-		"another container":         {corev1.ContainerStatus{State: runs}, refused.about("sidecar"), ""},
-		"it is not about readiness": {corev1.ContainerStatus{State: runs}, complains("Unhealthy", "Liveness probe failed: no").about("server"), ""},
+		"it starts":         {corev1.ContainerStatus{State: runs}, refused.once(), ""},
+		"it is ready":       {corev1.ContainerStatus{State: runs, Ready: true}, refused, ""},
+		"it waits":          {corev1.ContainerStatus{State: waits("ContainerCreating", "")}, refused, ""},
+		"another container": {corev1.ContainerStatus{State: runs}, refused.about("sidecar"), ""},
+		"it is not about readiness": {
+			corev1.ContainerStatus{State: runs},
+			complains("Unhealthy", "Liveness probe failed: no").about("server"), "",
+		},
 	} {
 		if got := Unready(one(tc.status), []Complaint{tc.said}, cures); got != tc.want {
 			t.Errorf("%s: it says %q, want %q", name, got, tc.want)
@@ -283,7 +351,8 @@ func TestWhatIsSaidOfReadiness(t *testing.T) {
 	proxys.Status.ContainerStatuses[0].Name, cures = "proxy", OfProxy
 	cures.Upstream = "the backend"
 	said := complains("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503").about("proxy")
-	if got := Unready(proxys, []Complaint{said}, cures); got != "a pod of the proxy is ready once the backend has answered" {
+	if got := Unready(proxys, []Complaint{said}, cures); got != "a pod of the proxy is ready once the backend has "+
+		"answered" {
 		t.Errorf("of the proxy it says %q", got)
 	}
 }
@@ -292,28 +361,39 @@ func TestWhyKubeletEndsAPod(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, message, ours, want string }{
 		"a volume that is full": {
 			"Evicted", `Usage of EmptyDir volume "d" exceeds the limit "1Mi". `,
-			"Evicted", `kubelet evicts the pod: Usage of EmptyDir volume "d" exceeds the limit "1Mi": write less to the volume, or raise its sizeLimit in spec.volumes`,
+			"Evicted",
+			`kubelet evicts the pod: Usage of EmptyDir volume "d" exceeds the limit "1Mi": write less to the volume, or raise its sizeLimit in spec.volumes`,
 		},
 		"a container's disk": {
 			"Evicted", `Container server exceeded its local ephemeral storage limit "2Mi". `,
-			"Evicted", `kubelet evicts the pod: Container server exceeded its local ephemeral storage limit "2Mi": write less to its disk, or raise spec.resources.limits.ephemeral-storage`,
+			"Evicted",
+			`kubelet evicts the pod: Container server exceeded its local ephemeral storage limit "2Mi": write less to its disk, or raise spec.resources.limits.ephemeral-storage`,
 		},
 		"a sidecar's disk": {
 			"Evicted", `Container side exceeded its local ephemeral storage limit "2Mi". `,
-			"Evicted", `kubelet evicts the pod: Container side exceeded its local ephemeral storage limit "2Mi": write less to its disk, or raise spec.podTemplate.spec.containers[name=side].resources.limits.ephemeral-storage`,
+			"Evicted",
+			`kubelet evicts the pod: Container side exceeded its local ephemeral storage limit "2Mi": write less to its disk, or raise spec.podTemplate.spec.containers[name=side].resources.limits.ephemeral-storage`,
 		},
 		"the pod's disk": {
 			"Evicted", "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. ",
-			"Evicted", "kubelet evicts the pod: Pod ephemeral local storage usage exceeds the total limit of containers 2Mi: write less to its disk, or raise limits.ephemeral-storage of its containers (spec.resources, spec.podTemplate.spec.containers)",
+			"Evicted", "kubelet evicts the pod: Pod ephemeral local storage usage exceeds the total limit of containers 2Mi: " +
+				"write less to its disk, or raise limits.ephemeral-storage of its containers (spec.resources, " +
+				"spec.podTemplate.spec.containers)",
 		},
 		"a node that is full": {
-			"Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 99Mi. Container server was using 34Mi, request is 0, has larger consumption of memory. ",
-			"Evicted", "kubelet evicts the pod: The node was low on resource: memory: a pod that takes more than it requests goes first: raise spec.resources.requests, or add room to the node",
+			"Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 99Mi. Container server " +
+				"was using 34Mi, request is 0, has larger consumption of memory. ",
+			"Evicted", "kubelet evicts the pod: The node was low on resource: memory: a pod that takes more than it requests " +
+				"goes first: raise spec.resources.requests, or add room to the node",
 		},
-		"a node that has a condition": {"Evicted", "The node had condition: [DiskPressure]. ", "Evicted", "kubelet evicts the pod: The node had condition: [DiskPressure]."},
+		"a node that has a condition": {
+			"Evicted", "The node had condition: [DiskPressure]. ", "Evicted",
+			"kubelet evicts the pod: The node had condition: [DiskPressure].",
+		},
 		"a pod that is not taken": {
 			"SysctlForbidden", `forbidden sysctl: "net.core.somaxconn" not allowlisted`,
-			"PodNotStarted", `kubelet does not take the pod: SysctlForbidden: forbidden sysctl: "net.core.somaxconn" not allowlisted`,
+			"PodNotStarted",
+			`kubelet does not take the pod: SysctlForbidden: forbidden sysctl: "net.core.somaxconn" not allowlisted`,
 		},
 	} {
 		c := complains(tc.reason, tc.message)
@@ -325,92 +405,6 @@ func TestWhyKubeletEndsAPod(t *testing.T) {
 		if c := complains(reason, ""); c.Ends() {
 			t.Errorf("%s ends a pod", reason)
 		}
-	}
-}
-
-// refusals are what the API server says of a pod of a proxy, and what that means.
-var refusals = map[string]struct{ message, want string }{
-	"Pod Security":     {`pods %q is forbidden: violates PodSecurity "restricted:latest": privileged`, `it is forbidden: violates PodSecurity "restricted:latest": privileged`},
-	"of a StatefulSet": {`create Pod echo-backend-0 in StatefulSet echo-backend failed error: pods %q is forbidden: no`, "it is forbidden: no"},
-	"a webhook":        {"admission webhook said no", "admission webhook said no"},
-	"a quota that is used up": {
-		`pods %q is forbidden: exceeded quota: q, requested: cpu=1,pods=1, used: cpu=2500m,pods=7, limited: cpu=3,pods=9`,
-		"it is forbidden: exceeded quota: q, requested: cpu=1,pods=1, limited: cpu=3,pods=9: lower spec.proxy.resources or spec.proxy.replicas, or raise the quota",
-	},
-	"a quota that wants numbers": {
-		`pods %q is forbidden: failed quota: q: must specify cpu for: side; limits.cpu for: proxy; limits.memory for: proxy,side`,
-		"it is forbidden: failed quota: q: must specify cpu for: side; limits.cpu for: proxy; limits.memory for: proxy,side: " +
-			"write spec.proxy.podTemplate.spec.containers[name=side].resources.limits.memory, spec.proxy.podTemplate.spec.containers[name=side].resources.requests.cpu, " +
-			"spec.proxy.resources.limits.cpu, spec.proxy.resources.limits.memory, or let a LimitRange of the namespace set defaults",
-	},
-	"a LimitRange": {
-		`pods %q is forbidden: [maximum cpu usage per Container is 5m, but limit is 10m, minimum memory usage per Pod is 1Gi, but request is 16Mi]`,
-		"it is forbidden: [maximum cpu usage per Container is 5m, but limit is 10m, minimum memory usage per Pod is 1Gi, but request is 16Mi]: " +
-			"that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
-	},
-	"a quota of pods": {
-		"pods %q is forbidden: exceeded quota: q, requested: count/pods=1, used: count/pods=1, limited: count/pods=1",
-		"it is forbidden: exceeded quota: q, requested: count/pods=1, limited: count/pods=1: lower spec.proxy.replicas, or raise the quota",
-	},
-	"a LimitRange without a limit": {
-		"pods %q is forbidden: maximum cpu usage per Pod is 5m.  No limit is specified",
-		"it is forbidden: maximum cpu usage per Pod is 5m.  No limit is specified: that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
-	},
-	"the ratio of no limit": {
-		"pods %q is forbidden: cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0",
-		"it is forbidden: cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0: that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
-	},
-	"an account": {
-		`pods %q is forbidden: error looking up service account ns/absent: serviceaccount "absent" not found`,
-		`it is forbidden: error looking up service account ns/absent: serviceaccount "absent" not found: create it, or correct spec.serviceAccountName`,
-	},
-	"an account of ours": {
-		`pods %q is forbidden: error looking up service account ns/echo-runner: serviceaccount "echo-runner" not found`,
-		`it is forbidden: error looking up service account ns/echo-runner: serviceaccount "echo-runner" not found`,
-	},
-	"a RuntimeClass": {
-		`pods %q is forbidden: pod rejected: RuntimeClass "absent" not found`,
-		`it is forbidden: pod rejected: RuntimeClass "absent" not found: create it, or correct spec.proxy.podTemplate.spec.runtimeClassName`,
-	},
-	"a PriorityClass": {
-		"pods %q is forbidden: no PriorityClass with name absent was found",
-		"it is forbidden: no PriorityClass with name absent was found: create it, or correct spec.proxy.podTemplate.spec.priorityClassName",
-	},
-	"the ratio of a LimitRange": {
-		`pods %q is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000`,
-		"it is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000: that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
-	},
-	"the default of a LimitRange": {
-		`Pod %q is invalid: spec.containers[0].resources.requests: Invalid value: "10m": must be less than or equal to cpu limit of 5m`,
-		`it is invalid: spec.containers[name=proxy].resources.requests: Invalid value: "10m": must be less than or equal to cpu limit of 5m: ` +
-			"a LimitRange of the namespace sets that limit where none is written: write spec.proxy.resources.limits.cpu, or correct the LimitRange",
-	},
-	"a place that is not there": {`Pod %q is invalid: spec.containers[7].image: Required value`, "it is invalid: spec.containers[7].image: Required value"},
-}
-
-// Each attempt has a pod of another name, and what others use of a quota changes all the time.
-func TestRefusals(t *testing.T) {
-	proxys := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "init"}}, Containers: []corev1.Container{{Name: "proxy"}, {Name: "side"}}}
-	for name, tc := range refusals {
-		for _, pod := range []string{"echo-proxy-7d9-abc", "echo-proxy-7d9-xyz"} {
-			message := tc.message
-			if strings.Contains(message, "%q") {
-				message = fmt.Sprintf(message, pod)
-			}
-			if diff := cmp.Diff(False("PodRefused", "the API server refuses the pod: "+tc.want), Refusal(message, OfProxy, proxys)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
-		}
-	}
-	claim := Refusal(`Create Pod x-0 in StatefulSet x failed error: failed to create PVC v-x-0: persistentvolumeclaims "v-x-0" is forbidden: exceeded quota: q, requested: persistentvolumeclaims=1, `+
-		`used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0`, OfBackend, corev1.PodSpec{})
-	if want := `the API server refuses a claim of the pod: persistentvolumeclaims "v-x-0" is forbidden: exceeded quota: q, requested: persistentvolumeclaims=1, limited: persistentvolumeclaims=0: ` +
-		"raise that limit of the namespace; spec.volumeClaimTemplates cannot be changed, only be written into a new server"; claim.Message != want {
-		t.Errorf("of a claim it says %q, want %q", claim.Message, want)
-	}
-	bridge := Refusal(`pods "x-0" is forbidden: failed quota: q: must specify limits.cpu for: bridge,server`, OfBackend, corev1.PodSpec{})
-	if want := "write spec.podTemplate.spec.resources.limits.cpu, spec.resources.limits.cpu, or let"; !strings.Contains(bridge.Message, want) {
-		t.Errorf("of a bridge it says %q, want %q in it", bridge.Message, want)
 	}
 }
 

@@ -27,7 +27,10 @@ const unspecified = "Unspecified"
 // conditions that the object has: with older ones the time flips back.
 //
 // The message is made printable, and cut to 32768 bytes.
-func Stamp(live []metav1.Condition, conditionType string, f Finding, observedGeneration int64, now time.Time) *metav1ac.ConditionApplyConfiguration {
+func Stamp(
+	live []metav1.Condition, conditionType string, f Finding, observedGeneration int64,
+	now time.Time,
+) *metav1ac.ConditionApplyConfiguration {
 	status := cmp.Or(f.Status, metav1.ConditionUnknown)
 	return metav1ac.Condition().
 		WithType(conditionType).

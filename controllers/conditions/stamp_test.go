@@ -16,19 +16,26 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 	now := time.Date(2026, 5, 6, 12, 0, 0, 987654321, time.FixedZone("", 7200))
 	stamped := time.Date(2026, 5, 6, 10, 0, 0, 0, time.UTC)
 	condition := func(conditionType string, status metav1.ConditionStatus, at time.Time) metav1.Condition {
-		return metav1.Condition{Type: conditionType, Status: status, Reason: "Old", Message: "old", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(at)}
+		return metav1.Condition{
+			Type: conditionType, Status: status, Reason: "Old", Message: "old", ObservedGeneration: 1,
+			LastTransitionTime: metav1.NewTime(at),
+		}
 	}
 	for name, tc := range map[string]struct {
 		live    []metav1.Condition
 		finding Finding
 		want    time.Time
 	}{
-		"no condition yet":      {nil, True("Up", ""), stamped},
-		"another type's":        {[]metav1.Condition{condition("Stalled", "True", then)}, True("Up", ""), stamped},
-		"same status":           {[]metav1.Condition{condition("Ready", "True", then)}, True("Up", ""), then},
-		"same, other reason":    {[]metav1.Condition{condition("Ready", "False", then)}, False("Other", "other"), then},
-		"true to false":         {[]metav1.Condition{condition("Ready", "True", then)}, False("Down", ""), stamped},
-		"false to unknown":      {[]metav1.Condition{condition("Ready", "False", then)}, Finding{metav1.ConditionUnknown, "Lost", ""}, stamped},
+		"no condition yet":   {nil, True("Up", ""), stamped},
+		"another type's":     {[]metav1.Condition{condition("Stalled", "True", then)}, True("Up", ""), stamped},
+		"same status":        {[]metav1.Condition{condition("Ready", "True", then)}, True("Up", ""), then},
+		"same, other reason": {[]metav1.Condition{condition("Ready", "False", then)}, False("Other", "other"), then},
+		"true to false":      {[]metav1.Condition{condition("Ready", "True", then)}, False("Down", ""), stamped},
+		"false to unknown": {
+			[]metav1.Condition{condition("Ready", "False", then)},
+			Finding{metav1.ConditionUnknown, "Lost", ""},
+			stamped,
+		},
 		"same, without a time":  {[]metav1.Condition{condition("Ready", "True", time.Time{})}, True("Up", ""), stamped},
 		"same, in another zone": {[]metav1.Condition{condition("Ready", "True", then.Local())}, True("Up", ""), then},
 	} {

@@ -48,8 +48,9 @@ func UnknownFields(object any, version string, entries []metav1.ManagedFieldsEnt
 	if unknown = slices.Compact(unknown); len(unknown) > mostUnknown {
 		unknown = append(unknown[:mostUnknown], "and more")
 	}
-	return new(True(v1alpha1.ReasonLaterRelease, "the operator does not know these fields, and does nothing for them: "+strings.Join(unknown, ", ")+
-		". The CustomResourceDefinition is of a later release: upgrade the operator, or remove the fields"))
+	return new(True(v1alpha1.ReasonLaterRelease,
+		"the operator does not know these fields, and does nothing for them: "+strings.Join(unknown, ", ")+
+			". The CustomResourceDefinition is of a later release: upgrade the operator, or remove the fields"))
 }
 
 // known is how many elements of a path, from its begin, a type has. What decodes itself

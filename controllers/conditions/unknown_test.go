@@ -45,7 +45,8 @@ func TestFieldsAreKnown(t *testing.T) {
 			t.Fatalf("%s is not in this test", kind)
 		}
 		var declared, structs []fieldpath.Path
-		walk(definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"], fieldpath.MakePathOrDie("spec"), &declared, &structs)
+		walk(definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"], fieldpath.MakePathOrDie("spec"),
+			&declared, &structs)
 		if f := UnknownFields(kinds[kind], version, entries(declared...)); f != nil {
 			t.Errorf("%s: %s", kind, f.Message)
 		}
@@ -96,7 +97,12 @@ func entries(paths ...fieldpath.Path) []metav1.ManagedFieldsEntry {
 	if err != nil {
 		panic(err)
 	}
-	return []metav1.ManagedFieldsEntry{{Manager: "git", Operation: metav1.ManagedFieldsOperationApply, APIVersion: version, FieldsV1: metav1.NewFieldsV1(string(raw))}}
+	return []metav1.ManagedFieldsEntry{
+		{
+			Manager: "git", Operation: metav1.ManagedFieldsOperationApply, APIVersion: version,
+			FieldsV1: metav1.NewFieldsV1(string(raw)),
+		},
+	}
 }
 
 func TestUnknownFieldsOfOthers(t *testing.T) {
@@ -120,11 +126,14 @@ func TestUnknownFieldsOfOthers(t *testing.T) {
 	}
 	var many []fieldpath.Path
 	for i := range 30 {
-		many = append(many, fieldpath.MakePathOrDie("spec", "env", fieldpath.KeyByFields("name", fmt.Sprintf("N%02d", i)), "later"))
+		many = append(many, fieldpath.MakePathOrDie("spec", "env", fieldpath.KeyByFields("name", fmt.Sprintf("N%02d", i)),
+			"later"))
 	}
 	twice := append(entries(many...), entries(many...)...)
 	f := UnknownFields(&v1alpha1.MCPServer{}, version, twice)
-	if f == nil || strings.Count(f.Message, "later,") != mostUnknown || !strings.Contains(f.Message, `spec.env[name="N00"].later, spec.env[name="N01"].later, `) || !strings.Contains(f.Message, ", and more. ") {
+	if f == nil || strings.Count(f.Message, "later,") != mostUnknown ||
+		!strings.Contains(f.Message, `spec.env[name="N00"].later, spec.env[name="N01"].later, `) ||
+		!strings.Contains(f.Message, ", and more. ") {
 		t.Errorf("of many: %v", f)
 	}
 }
@@ -132,7 +141,8 @@ func TestUnknownFieldsOfOthers(t *testing.T) {
 func BenchmarkUnknownFields(b *testing.B) {
 	var paths []fieldpath.Path
 	for i := range 20 {
-		paths = append(paths, fieldpath.MakePathOrDie("spec", "env", fieldpath.KeyByFields("name", fmt.Sprintf("N%02d", i)), "value"))
+		paths = append(paths, fieldpath.MakePathOrDie("spec", "env", fieldpath.KeyByFields("name", fmt.Sprintf("N%02d", i)),
+			"value"))
 	}
 	of := entries(paths...)
 	b.ReportAllocs()

@@ -61,10 +61,23 @@ func TestADeletionSaysByWhomItIsHeld(t *testing.T) {
 		w    world
 		want string
 	}{
-		"one":          {referrers(1), "Stalled deletion waits until no workload refers to this configuration. These refer to it: MCPServer s000. Remove the reference from each, or delete it"},
-		"one is going": {referrers(2, 0), "Stalled deletion waits until no workload refers to this configuration. These refer to it: MCPServer s001. Remove the reference from each, or delete it"},
-		"all go":       {referrers(2, 0, 1), "Reconciling deletion waits until no workload refers to this configuration. These refer to it and are being deleted: MCPServer s000, s001"},
-		"many":         {referrers(9), "Stalled deletion waits until no workload refers to this configuration. These refer to it: MCPServer s000, s001, s002, s003, s004 and others. Remove the reference from each, or delete it"},
+		"one": {
+			referrers(1),
+			"Stalled deletion waits until no workload refers to this configuration. These refer to it: MCPServer s000. Remove " +
+				"the reference from each, or delete it",
+		},
+		"one is going": {
+			referrers(2, 0),
+			"Stalled deletion waits until no workload refers to this configuration. These refer to it: MCPServer s001. Remove " +
+				"the reference from each, or delete it",
+		},
+		"all go": {
+			referrers(2, 0, 1),
+			"Reconciling deletion waits until no workload refers to this configuration. These refer to it and are being " +
+				"deleted: MCPServer s000, s001",
+		},
+		"many": {referrers(9), "Stalled deletion waits until no workload refers to this configuration. These refer to it: " +
+			"MCPServer s000, s001, s002, s003, s004 and others. Remove the reference from each, or delete it"},
 	} {
 		movement, message := holds(tc.w)
 		if diff := cmp.Diff(tc.want, movement+" "+message); diff != "" {
@@ -81,18 +94,23 @@ func TestADeletionSaysByWhomItIsHeld(t *testing.T) {
 // No text of a policy stops the controller: what cannot be read is said.
 func TestAPolicyThatCannotBeReadIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct{ text, entities, says string }{
-		"right":           {text: "permit(principal, action, resource);"},
-		"not Cedar":       {"\npermit(principal);", "", `policy "a", line 2, column`},
-		"empty":           {" ", "", `policy "a" has no statement`},
-		"half a text":     {`permit(principal == Client::"`, "", `policy "a"`},
-		"no text at all":  {"\x00\xff\xfe", "", `policy "a"`},
-		"deep":            {"permit(principal, action, resource) when { " + strings.Repeat("(", 5000), "", `policy "a"`},
-		"too large":       {strings.Repeat(" ", 384<<10) + "permit(principal, action, resource);", "", "spec: more than 393216 characters"},
+		"right":          {text: "permit(principal, action, resource);"},
+		"not Cedar":      {"\npermit(principal);", "", `policy "a", line 2, column`},
+		"empty":          {" ", "", `policy "a" has no statement`},
+		"half a text":    {`permit(principal == Client::"`, "", `policy "a"`},
+		"no text at all": {"\x00\xff\xfe", "", `policy "a"`},
+		"deep":           {"permit(principal, action, resource) when { " + strings.Repeat("(", 5000), "", `policy "a"`},
+		"too large": {
+			strings.Repeat(" ", 384<<10) + "permit(principal, action, resource);", "",
+			"spec: more than 393216 characters",
+		},
 		"a wild number":   {"permit(principal, action, resource) when { 99999999999999999999999 == 1 };", "", `policy "a"`},
 		"wrong entities":  {"permit(principal, action, resource);", "{", "entities"},
 		"entities of nil": {"permit(principal, action, resource);", "[null]", "entities"},
 	} {
-		c := &v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: tc.text}}, Entities: tc.entities}}
+		c := &v1alpha1.MCPAuthzConfig{
+			Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: tc.text}}, Entities: tc.entities},
+		}
 		err := authz.Kind{}.Check(c).Err
 		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 			t.Errorf("%s: %v, want %q", name, err, tc.says)
@@ -109,16 +127,25 @@ func TestFindings(t *testing.T) {
 		j    frame.Verdict
 		want map[string]conditions.Finding
 	}{
-		"valid": {frame.Verdict{}, map[string]conditions.Finding{"Ready": conditions.True("Valid", "the spec is valid"), "RolledOut": everywhere}},
+		"valid": {frame.Verdict{}, map[string]conditions.Finding{
+			"Ready":     conditions.True("Valid", "the spec is valid"),
+			"RolledOut": everywhere,
+		}},
 		"invalid": {frame.Verdict{Err: invalid}, map[string]conditions.Finding{
-			"Ready": conditions.False("SpecInvalid", invalid.Error()), "Stalled": conditions.True("SpecInvalid", invalid.Error()),
+			"Ready":   conditions.False("SpecInvalid", invalid.Error()),
+			"Stalled": conditions.True("SpecInvalid", invalid.Error()),
 		}},
 		"valid, with a word that is none": {
-			authz.Kind{}.Check(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: `permit(principal is Person, action, resource);`}}}}),
+			authz.Kind{}.Check(&v1alpha1.MCPAuthzConfig{
+				Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{
+					{Name: "a", Policy: `permit(principal is Person, action, resource);`},
+				}},
+			}),
 			map[string]conditions.Finding{
-				"Ready":           conditions.True("Valid", "the spec is valid"),
-				"RolledOut":       everywhere,
-				"PolicyUnmatched": conditions.True("UnknownWords", `policy "a", line 1, column 1: principal is Person matches nothing: principals are Client::"NAME", in Group::"NAME"`),
+				"Ready":     conditions.True("Valid", "the spec is valid"),
+				"RolledOut": everywhere,
+				"PolicyUnmatched": conditions.True("UnknownWords",
+					`policy "a", line 1, column 1: principal is Person matches nothing: principals are Client::"NAME", in Group::"NAME"`),
 			},
 		},
 	} {
@@ -144,10 +171,18 @@ func TestALoginWithoutAnIssuerIsSaid(t *testing.T) {
 // configuration says. One that runs with another configuration is.
 func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
 	w := referrers(4)
-	w.servers[3].GetProxyStatus().Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "other", Hash: "new"}}}
+	w.servers[3].GetProxyStatus().
+		Workload = &v1alpha1.WorkloadStatus{
+		Generation: 1,
+		Configs:    []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "other", Hash: "new"}},
+	}
 	w.servers[3].GetProxyStatus().Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "SpecInvalid"}}
 	for i, hash := range []string{"old", "new"} {
-		w.servers[i].GetProxyStatus().Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "company", Hash: hash}}}
+		w.servers[i].GetProxyStatus().
+			Workload = &v1alpha1.WorkloadStatus{
+			Generation: 1,
+			Configs:    []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "company", Hash: hash}},
+		}
 		w.servers[i].GetProxyStatus().Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
 	}
 	r := New(authz.Kind{}, nil, nil, &apply.Applier{}, nil)
@@ -158,7 +193,11 @@ func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
 		}
 		return found
 	}
-	all := []rollout.Member{{Name: "s000", Phase: rollout.Waiting}, {Name: "s001", Phase: rollout.Done}, {Name: "s003", Phase: rollout.Apart}}
+	all := []rollout.Member{
+		{Name: "s000", Phase: rollout.Waiting},
+		{Name: "s001", Phase: rollout.Done},
+		{Name: "s003", Phase: rollout.Apart},
+	}
 	if diff := cmp.Diff(all, members("new", w.servers)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -194,7 +233,10 @@ func TestAStatusAloneWakesLater(t *testing.T) {
 		"status":     {func(c *v1alpha1.MCPAuthzConfig) { c.Status.ObservedGeneration = 1 }, "ns/a 1s"},
 		"spec":       {func(c *v1alpha1.MCPAuthzConfig) { c.Generation++ }, "ns/a"},
 		"finalizers": {func(c *v1alpha1.MCPAuthzConfig) { c.Finalizers = []string{"other"} }, "ns/a"},
-		"deletion":   {func(c *v1alpha1.MCPAuthzConfig) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "ns/a"},
+		"deletion": {
+			func(c *v1alpha1.MCPAuthzConfig) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+			"ns/a",
+		},
 	} {
 		old := &v1alpha1.MCPAuthzConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1}}
 		changed, q := old.DeepCopy(), &recorded{}
@@ -218,11 +260,19 @@ func TestAReferenceWakesWhatItNamesAndWhatItNamed(t *testing.T) {
 		}
 		return s
 	}
-	live := &v1alpha1.MCPAuthzConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a", Finalizers: []string{"freehold.dev/mcpauthzconfig"}}}
+	live := &v1alpha1.MCPAuthzConfig{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "a", UID: "a",
+			Finalizers: []string{"freehold.dev/mcpauthzconfig"},
+		},
+	}
 	live.Spec.Policies = []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}}
 	has := func(hash, ready string) func(*v1alpha1.MCPServer) {
 		return func(s *v1alpha1.MCPServer) {
-			s.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 1, ConfigRollout: true, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "a", Hash: hash}}}
+			s.Status.Workload = &v1alpha1.WorkloadStatus{
+				Generation: 1, ConfigRollout: true,
+				Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "a", Hash: hash}},
+			}
 			s.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(ready), Reason: "Updating"}}
 		}
 	}
@@ -244,12 +294,25 @@ func TestAReferenceWakesWhatItNamesAndWhatItNamed(t *testing.T) {
 		"gone from a going": {refers("going", nil), nil, []string{"ns/going 50ms"}},
 		"moved":             {refers("a", nil), refers("b", nil), []string{"ns/a 1s", "ns/b 50ms"}},
 		"dropped":           {refers("a", nil), refers("", nil), []string{"ns/a 1s"}},
-		"going":             {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = &metav1.Time{} }), []string{"ns/a 1s"}},
-		"other changes":     {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.Image, s.Status.URL = "i", "u" }), nil},
-		"took it":           {refers("a", nil), refers("a", has("old", "True")), []string{"ns/a 1s"}},
-		"takes it":          {refers("a", has("old", "True")), refers("a", has(authz.Kind{}.Check(live).Hash, "False")), []string{"ns/a 1s"}},
-		"of another kind":   {refers("a", has("old", "True")), refers("a", func(s *v1alpha1.MCPServer) { has("old", "True")(s); s.Status.URL = "u" }), nil},
-		"another's":         {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = nil }), nil},
+		"going": {
+			refers("a", nil),
+			refers("a", func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = &metav1.Time{} }),
+			[]string{"ns/a 1s"},
+		},
+		"other changes": {
+			refers("a", nil),
+			refers("a", func(s *v1alpha1.MCPServer) { s.Spec.Image, s.Status.URL = "i", "u" }), nil,
+		},
+		"took it": {refers("a", nil), refers("a", has("old", "True")), []string{"ns/a 1s"}},
+		"takes it": {
+			refers("a", has("old", "True")), refers("a", has(authz.Kind{}.Check(live).Hash, "False")),
+			[]string{"ns/a 1s"},
+		},
+		"of another kind": {
+			refers("a", has("old", "True")),
+			refers("a", func(s *v1alpha1.MCPServer) { has("old", "True")(s); s.Status.URL = "u" }), nil,
+		},
+		"another's": {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = nil }), nil},
 	} {
 		q, h := &recorded{}, New(authz.Kind{}, reader, reader, &apply.Applier{}, nil).referrers()
 		switch {

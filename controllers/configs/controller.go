@@ -39,7 +39,9 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler of a kind. reader may be a cache, live may not.
-func New(kind frame.Kind, reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder) *Reconciler {
+func New(
+	kind frame.Kind, reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder,
+) *Reconciler {
 	return &Reconciler{
 		Core:    reconcile.NewCore(applier, recorder, framed(kind.Row())),
 		Percent: rollout.DefaultPercent, kind: kind, row: kind.Row(), reader: reader, live: live,
@@ -98,7 +100,8 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 
 // count states what the configuration says, and who refers to it.
 func (r *Reconciler) count(ctx context.Context, p *pass, want wanted, verdict frame.Verdict) error {
-	_, err := p.Apply(ctx, r.row.StatusManager, p.config, r.kind.Intent(p.config.GetName(), p.config.GetNamespace(), want.status(verdict)))
+	_, err := p.Apply(ctx, r.row.StatusManager, p.config,
+		r.kind.Intent(p.config.GetName(), p.config.GetNamespace(), want.status(verdict)))
 	return err
 }
 

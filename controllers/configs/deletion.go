@@ -39,7 +39,8 @@ func holds(w world) (movement, message string) {
 	}
 	const waits = "deletion waits until no workload refers to this configuration. "
 	if len(staying) > 0 {
-		return v1alpha1.ConditionStalled, waits + "These refer to it: " + named(staying) + ". Remove the reference from each, or delete it"
+		return v1alpha1.ConditionStalled,
+			waits + "These refer to it: " + named(staying) + ". Remove the reference from each, or delete it"
 	}
 	return v1alpha1.ConditionReconciling, waits + "These refer to it and are being deleted: " + named(going)
 }

@@ -26,7 +26,8 @@ type wanted struct {
 func desired(w world) wanted {
 	want := wanted{held: len(w.servers) > 0, workloads: int32(min(len(w.servers), math.MaxInt32))}
 	for i := range min(len(w.servers), mostListed) {
-		want.listed = append(want.listed, v1alpha1.WorkloadReference{Kind: kinds.Of(w.servers[i]).Object.Kind, Name: w.servers[i].GetName()})
+		want.listed = append(want.listed,
+			v1alpha1.WorkloadReference{Kind: kinds.Of(w.servers[i]).Object.Kind, Name: w.servers[i].GetName()})
 	}
 	return want
 }

@@ -13,7 +13,10 @@ import (
 
 // findings are the answers to all questions, by condition type. members are the
 // servers that take what the configuration says.
-func findings(verdict frame.Verdict, members []rollout.Member, percent int, conflicts []*apply.Conflict) map[string]conditions.Finding {
+func findings(
+	verdict frame.Verdict, members []rollout.Member, percent int,
+	conflicts []*apply.Conflict,
+) map[string]conditions.Finding {
 	answer := valid(verdict)
 	found := map[string]conditions.Finding{v1alpha1.ConditionReady: answer}
 	if verdict.Err != nil {
@@ -54,7 +57,9 @@ func (r *Reconciler) members(ctx context.Context, name, hash string, servers []k
 	return members, nil
 }
 
-func (r *Reconciler) member(ctx context.Context, name, hash string, server kinds.Object) (m rollout.Member, ok bool, err error) {
+func (r *Reconciler) member(
+	ctx context.Context, name, hash string, server kinds.Object,
+) (m rollout.Member, ok bool, err error) {
 	w, err := r.Store.Workload(ctx, r.reader, server)
 	return w.Member(r.row.Object.Kind, name, hash), w.Claim != nil, err
 }

@@ -60,7 +60,8 @@ func TestEachLargeConfigurationIsRead(t *testing.T) {
 				if at.After(now) {
 					continue
 				}
-				result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "a", Name: name}})
+				result, err := r.Reconcile(t.Context(),
+					ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "a", Name: name}})
 				switch {
 				case err != nil:
 					due[name] = now.Add(time.Second)

@@ -23,7 +23,8 @@ import (
 // controllers/references.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	name := strings.ToLower(r.row.Object.Kind)
-	build := ctrl.NewControllerManagedBy(mgr).Named(name).Watches(r.kind.New(), own()).WithOptions(options).WithLogConstructor(r.Log(mgr, name, "config"))
+	build := ctrl.NewControllerManagedBy(mgr).Named(name).Watches(r.kind.New(), own()).WithOptions(options).
+		WithLogConstructor(r.Log(mgr, name, "config"))
 	for _, kind := range kinds.All() {
 		build.Watches(kind.New(), r.referrers())
 	}
@@ -47,7 +48,8 @@ func own() handler.EventHandler {
 		DeleteFunc: now.Delete,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			was, is := e.ObjectOld, e.ObjectNew
-			if was.GetGeneration() != is.GetGeneration() || !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) {
+			if was.GetGeneration() != is.GetGeneration() || !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) ||
+				!was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) {
 				now.Update(ctx, e, q)
 				return
 			}
@@ -93,7 +95,8 @@ func (r *Reconciler) moved(ctx context.Context, before, after client.Object) boo
 		return true
 	}
 	live, name := r.kind.New(), references.From(after, r.row.Object.Kind)
-	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.GetNamespace(), Name: name}, live, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.GetNamespace(), Name: name}, live,
+		client.UnsafeDisableDeepCopy); err != nil {
 		return false // it has a pass of its own once it is there
 	}
 	verdict, known := r.Store.Verdict(r.kind, live)

@@ -38,7 +38,8 @@ type Kind struct {
 	New     func() Object
 	NewList func() List
 	// status is an intent about the status of the object of that name.
-	status func(name, namespace string, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration
+	status func(name, namespace string,
+		status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration
 }
 
 // Servers is the kind MCPServer.
@@ -47,7 +48,9 @@ func Servers() Kind {
 		Workload: contract.MCPServers(),
 		New:      func() Object { return &v1alpha1.MCPServer{} },
 		NewList:  func() List { return &v1alpha1.MCPServerList{} },
-		status: func(name, namespace string, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration {
+		status: func(name, namespace string,
+			status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration,
+		) runtime.ApplyConfiguration {
 			return v1alpha1ac.MCPServer(name, namespace).
 				WithStatus(&v1alpha1ac.MCPServerStatusApplyConfiguration{ProxyWorkloadStatusApplyConfiguration: *status})
 		},
@@ -60,7 +63,9 @@ func RemoteProxies() Kind {
 		Workload: contract.MCPRemoteProxies(),
 		New:      func() Object { return &v1alpha1.MCPRemoteProxy{} },
 		NewList:  func() List { return &v1alpha1.MCPRemoteProxyList{} },
-		status: func(name, namespace string, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration {
+		status: func(name, namespace string,
+			status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration,
+		) runtime.ApplyConfiguration {
 			return v1alpha1ac.MCPRemoteProxy(name, namespace).
 				WithStatus(&v1alpha1ac.MCPRemoteProxyStatusApplyConfiguration{ProxyWorkloadStatusApplyConfiguration: *status})
 		},
@@ -184,11 +189,15 @@ func Form(obj runtime.Object) *v1alpha1.MCPServer {
 			return nil
 		}
 		server := &v1alpha1.MCPServer{
-			TypeMeta:   metav1.TypeMeta{APIVersion: contract.MCPRemoteProxy.GroupVersion().String(), Kind: contract.MCPRemoteProxy.Kind},
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: contract.MCPRemoteProxy.GroupVersion().String(),
+				Kind:       contract.MCPRemoteProxy.Kind,
+			},
 			ObjectMeta: o.ObjectMeta,
 		}
 		server.Spec.Transport = v1alpha1.Transport(o.Spec.Transport)
-		server.Spec.ProxyWorkloadSpec, server.Status.ProxyWorkloadStatus = o.Spec.ProxyWorkloadSpec, o.Status.ProxyWorkloadStatus
+		server.Spec.ProxyWorkloadSpec, server.Status.ProxyWorkloadStatus = o.Spec.ProxyWorkloadSpec,
+			o.Status.ProxyWorkloadStatus
 		return server
 	}
 	return nil

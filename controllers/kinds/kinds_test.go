@@ -31,7 +31,8 @@ func TestAnIntentAboutTheStatusIsOfTheKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := `{"kind":"` + kind.Object.Kind + `","apiVersion":"freehold.dev/v1alpha1","metadata":{"name":"echo","namespace":"team"},"status":{"url":"http://x"}}`
+		want := `{"kind":"` + kind.Object.Kind +
+			`","apiVersion":"freehold.dev/v1alpha1","metadata":{"name":"echo","namespace":"team"},"status":{"url":"http://x"}}`
 		if string(text) != want {
 			t.Errorf("got %s, want %s", text, want)
 		}
@@ -41,7 +42,8 @@ func TestAnIntentAboutTheStatusIsOfTheKind(t *testing.T) {
 func TestItemsAreThoseOfTheList(t *testing.T) {
 	for _, kind := range All() {
 		list := kind.NewList()
-		if err := json.Unmarshal([]byte(`{"items":[{"metadata":{"name":"a"},"spec":{"suspend":true}},{"metadata":{"name":"b"}}]}`), list); err != nil {
+		if err := json.Unmarshal([]byte(
+			`{"items":[{"metadata":{"name":"a"},"spec":{"suspend":true}},{"metadata":{"name":"b"}}]}`), list); err != nil {
 			t.Fatal(err)
 		}
 		items := Items(list)

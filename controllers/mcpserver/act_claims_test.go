@@ -41,9 +41,13 @@ func TestWhoYieldsToAnotherOperator(t *testing.T) {
 		"the number that was held":     {revision.Revision{Generation: 3, Hash: "mine"}, []edit{operator}, false},
 		"the status was lost":          {mine, []edit{operator, func(s *scene) { s.server.Status.Workload = nil }}, false},
 		"edited by a person":           {mine, []edit{claimed("kubectl-edit", metav1.ManagedFieldsOperationUpdate)}, false},
-		"edited in our name":           {mine, []edit{claimed(string(contract.MCPServerWorkload), metav1.ManagedFieldsOperationUpdate)}, false},
-		"held by two":                  {mine, []edit{operator, claimed("x", metav1.ManagedFieldsOperationApply)}, false},
-		"held by nobody":               {mine, nil, false},
+		"edited in our name": {
+			mine,
+			[]edit{claimed(string(contract.MCPServerWorkload), metav1.ManagedFieldsOperationUpdate)},
+			false,
+		},
+		"held by two":    {mine, []edit{operator, claimed("x", metav1.ManagedFieldsOperationApply)}, false},
+		"held by nobody": {mine, nil, false},
 	} {
 		s := up(tc.edits...)
 		s.world, s.held, s.digest.Hash = world{}, snapshot.Held{Revision: tc.held}, "mine"
@@ -83,9 +87,13 @@ func TestAServerIsLeftToAnotherOperatorForAWhile(t *testing.T) {
 // up: no write of ours takes it away.
 func TestALeafOfTheClaimThatAnotherHoldsHoldsNothingUp(t *testing.T) {
 	for field, left := range map[string]func(*v1alpha1.WorkloadStatus){
-		`"f:ownHash":{}`:                        func(w *v1alpha1.WorkloadStatus) { w.OwnHash = "left" },
-		`"f:backendHash":{},"f:bridgeImage":{}`: func(w *v1alpha1.WorkloadStatus) { w.BackendHash, w.BridgeImage = "left", "left" },
-		`"f:configs":{"k:{\"kind\":\"MCPOIDCConfig\"}":{".":{},"f:hash":{},"f:kind":{},"f:name":{}}}`: func(w *v1alpha1.WorkloadStatus) {
+		`"f:ownHash":{}`: func(w *v1alpha1.WorkloadStatus) { w.OwnHash = "left" },
+		`"f:backendHash":{},"f:bridgeImage":{}`: func(w *v1alpha1.WorkloadStatus) {
+			w.BackendHash, w.BridgeImage = "left", "left"
+		},
+		`"f:configs":{"k:{\"kind\":\"MCPOIDCConfig\"}":{".":{},"f:hash":{},"f:kind":{},"f:name":{}}}`: func(
+			w *v1alpha1.WorkloadStatus,
+		) {
 			w.Configs = []v1alpha1.WorkloadConfig{{Kind: "MCPOIDCConfig", Name: "left", Hash: "left"}}
 		},
 	} {
@@ -103,13 +111,18 @@ func TestALeafOfTheClaimThatAnotherHoldsHoldsNothingUp(t *testing.T) {
 			rest(t, r, s)
 			now := read(s)
 			proxy, err := revision.Of(s.objects[storedKey{"Deployment", "echo-proxy"}].GetAnnotations())
-			if err != nil || proxy.Generation != now.Status.Workload.Generation || proxy.Generation != server.Status.Workload.Generation+1 {
-				t.Errorf("the claim is %d after %d, and the proxy has %d (%v)", now.Status.Workload.Generation, server.Status.Workload.Generation, proxy.Generation, err)
+			if err != nil || proxy.Generation != now.Status.Workload.Generation ||
+				proxy.Generation != server.Status.Workload.Generation+1 {
+				t.Errorf("the claim is %d after %d, and the proxy has %d (%v)", now.Status.Workload.Generation,
+					server.Status.Workload.Generation, proxy.Generation, err)
 			}
 			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Suspend = true })
 			rest(t, r, s)
-			if suspended := read(s); suspended.Status.ObservedGeneration != suspended.Generation || meta.FindStatusCondition(suspended.Status.Conditions, v1alpha1.ConditionReady).Reason != v1alpha1.ReasonSuspended {
-				t.Errorf("of generation %d it says %s at %d", suspended.Generation, meta.FindStatusCondition(suspended.Status.Conditions, v1alpha1.ConditionReady).Reason, suspended.Status.ObservedGeneration)
+			if suspended := read(s); suspended.Status.ObservedGeneration != suspended.Generation ||
+				meta.FindStatusCondition(suspended.Status.Conditions, v1alpha1.ConditionReady).Reason != v1alpha1.ReasonSuspended {
+				t.Errorf("of generation %d it says %s at %d", suspended.Generation,
+					meta.FindStatusCondition(suspended.Status.Conditions, v1alpha1.ConditionReady).Reason,
+					suspended.Status.ObservedGeneration)
 			}
 		})
 	}

@@ -61,7 +61,8 @@ func TestTheSecretOfSessionsIsSentOnce(t *testing.T) {
 		}
 	}
 	step("it starts", 1)
-	if name := workload.SessionName("echo", read(l.stored).UID); l.objects[storedKey{"Secret", name}] == nil || l.mounts() != name || read(l.stored).Status.Workload.SessionSecret != name {
+	if name := workload.SessionName("echo", read(l.stored).UID); l.objects[storedKey{"Secret", name}] == nil ||
+		l.mounts() != name || read(l.stored).Status.Workload.SessionSecret != name {
 		t.Fatalf("%s is not made, mounted and recorded: %s, %+v", name, l.mounts(), read(l.stored).Status.Workload)
 	}
 	for _, image := range []string{"registry.example.com/echo:2", "registry.example.com/echo:3"} {
@@ -88,7 +89,8 @@ func TestAServerKeepsTheSecretThatItHas(t *testing.T) {
 	l.passes("it is ready", time.Second)
 	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.Image = "registry.example.com/echo:2" })
 	l.passes("new content", time.Second)
-	if got, recorded := l.mounts(), read(l.stored).Status.Workload.SessionSecret; got != "echo-session" || recorded != got || births() != 0 {
+	if got, recorded := l.mounts(), read(l.stored).Status.Workload.SessionSecret; got != "echo-session" ||
+		recorded != got || births() != 0 {
 		t.Errorf("it mounts %q, and records %q, after %d requests", got, recorded, births())
 	}
 }

@@ -37,7 +37,10 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler of the kind of reader.
-func New(reader *snapshot.Reader, applier *apply.Applier, recorder events.EventRecorder, release podtemplate.Options) *Reconciler {
+func New(
+	reader *snapshot.Reader, applier *apply.Applier, recorder events.EventRecorder,
+	release podtemplate.Options,
+) *Reconciler {
 	return &Reconciler{
 		Core: reconcile.NewCore(applier, recorder, framed(reader.Kind)), kind: reader.Kind, reader: reader,
 		renderer: render.New(release), Large: &reconcile.Turn{},

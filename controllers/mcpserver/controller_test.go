@@ -29,7 +29,8 @@ func TestAnotherHandsDeploymentIsNotStopped(t *testing.T) {
 	s.put(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: workload.ProxyName("echo"), UID: "another", ResourceVersion: "5000",
 		ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: "helm", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+			Manager: "helm", Operation: metav1.ManagedFieldsOperationUpdate,
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 		}},
 	}})
 	result, err := r.Reconcile(t.Context(), theServer)
@@ -53,7 +54,11 @@ func TestARefusedChildDoesNotKeepTheScale(t *testing.T) {
 		}, 3},
 		"the content of the proxy is new too": {func(s *stored) {
 			edited(s, func(m *v1alpha1.MCPServer) {
-				m.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: `forbid (principal == User::"` + long + `", action, resource);`}}}
+				m.Spec.AuthzConfig = &v1alpha1.AuthzConfig{
+					Policies: []v1alpha1.AuthzPolicy{
+						{Name: "a", Policy: `forbid (principal == User::"` + long + `", action, resource);`},
+					},
+				}
 			})
 		}, 3},
 		"the content of the backend is new too": {func(s *stored) {
@@ -100,7 +105,8 @@ func TestAnUnreadableWorldIsAFailedPass(t *testing.T) {
 		}
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
-				if l := m.GetLabel(); family.GetName() == "freehold_passes_total" && l[0].GetValue() == "MCPServer" && l[1].GetValue() == metrics.Failed {
+				if l := m.GetLabel(); family.GetName() == "freehold_passes_total" && l[0].GetValue() == "MCPServer" &&
+					l[1].GetValue() == metrics.Failed {
 					return m.GetCounter().GetValue()
 				}
 			}

@@ -94,7 +94,8 @@ func contentOf(server *v1alpha1.MCPServer) runconfig.RunConfig {
 func (s *stored) come(applier *apply.Applier) {
 	s.tb.Helper()
 	server := read(s)
-	rev, run := revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}, contentOf(server)
+	rev, run := revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash},
+		contentOf(server)
 	backend, err := workload.Backend(run)
 	_, made := applier.As(contract.RunnerBackend).Apply(s.tb.Context(), nil, backend)
 	report := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
@@ -109,8 +110,12 @@ func (s *stored) come(applier *apply.Applier) {
 	proxy.Status = proxyOf(rev).Status
 	proxy.Status.ObservedGeneration = proxy.Generation
 	s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Status = backendOf(rev).Status
-	s.objects[storedKey{"StatefulSet", "echo-backend"}].SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(server, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))})
-	for name, component := range map[string]string{"proxy": workload.ComponentProxy, "backend": workload.ComponentBackend} {
+	s.objects[storedKey{"StatefulSet", "echo-backend"}].SetOwnerReferences(
+		[]metav1.OwnerReference{*metav1.NewControllerRef(server, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))})
+	for name, component := range map[string]string{
+		"proxy":   workload.ComponentProxy,
+		"backend": workload.ComponentBackend,
+	} {
 		up := pod(name, component, rev)
 		s.put(&up)
 	}

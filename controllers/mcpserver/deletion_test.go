@@ -38,32 +38,71 @@ func TestTheOrderOfAStop(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		"first the proxies are stopped":            {nil, 0, "StopProxies"},
-		"also if their number is not stated":       {[]edit{func(s *scene) { s.world.Proxy.Spec.Replicas = nil }}, 0, "StopProxies"},
-		"but not for ever":                         {nil, time.Hour, "DeleteBackend"},
-		"then the proxy pods end":                  {[]edit{stopped}, 0, "AwaitProxies"},
-		"also those that are ending":               {[]edit{stopped, func(s *scene) { s.world.Pods[0].DeletionTimestamp = &going }}, 0, "AwaitProxies"},
-		"also those of older content":              {[]edit{stopped, func(s *scene) { s.world.Pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, "AwaitProxies"},
-		"also after the Deployment is gone":        {[]edit{func(s *scene) { s.world.Proxy = nil }}, 0, "AwaitProxies"},
-		"also while the Deployment is going":       {[]edit{func(s *scene) { s.world.Proxy.DeletionTimestamp = &going }}, 0, "AwaitProxies"},
-		"for as long as patience lasts":            {[]edit{stopped}, 110*time.Second - 1, "AwaitProxies"},
-		"which is longer for a longer grace":       {[]edit{stopped, grace(600)}, 10 * time.Minute, "AwaitProxies"},
-		"and no longer":                            {[]edit{stopped}, 110 * time.Second, "DeleteBackend"},
-		"then the backend goes":                    {[]edit{stopped, ended}, 0, "DeleteBackend"},
-		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.Pods = nil }}, 0, "DeleteBackend"},
+		"first the proxies are stopped": {nil, 0, "StopProxies"},
+		"also if their number is not stated": {
+			[]edit{func(s *scene) { s.world.Proxy.Spec.Replicas = nil }},
+			0,
+			"StopProxies",
+		},
+		"but not for ever":        {nil, time.Hour, "DeleteBackend"},
+		"then the proxy pods end": {[]edit{stopped}, 0, "AwaitProxies"},
+		"also those that are ending": {
+			[]edit{stopped, func(s *scene) { s.world.Pods[0].DeletionTimestamp = &going }}, 0, "AwaitProxies",
+		},
+		"also those of older content": {
+			[]edit{stopped, func(s *scene) { s.world.Pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, "AwaitProxies",
+		},
+		"also after the Deployment is gone": {[]edit{func(s *scene) { s.world.Proxy = nil }}, 0, "AwaitProxies"},
+		"also while the Deployment is going": {
+			[]edit{func(s *scene) { s.world.Proxy.DeletionTimestamp = &going }},
+			0,
+			"AwaitProxies",
+		},
+		"for as long as patience lasts":      {[]edit{stopped}, 110*time.Second - 1, "AwaitProxies"},
+		"which is longer for a longer grace": {[]edit{stopped, grace(600)}, 10 * time.Minute, "AwaitProxies"},
+		"and no longer":                      {[]edit{stopped}, 110 * time.Second, "DeleteBackend"},
+		"then the backend goes":              {[]edit{stopped, ended}, 0, "DeleteBackend"},
+		"whose pods nobody waits for": {
+			[]edit{stopped, ended, func(s *scene) { s.world.Pods = nil }},
+			0,
+			"DeleteBackend",
+		},
 		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, "ReleaseFinalizer"},
 		"or is going":                              {[]edit{stopped, ended, backendGoes}, 0, "ReleaseFinalizer"},
 		"but behind its policy its pods end first": {[]edit{stopped, ended, noBackend, closed}, 0, "AwaitBackend"},
 		"also while the backend is going":          {[]edit{stopped, ended, backendGoes, closed}, 0, "AwaitBackend"},
 		"also if the proxies did not end":          {[]edit{noBackend, closed}, time.Hour, "AwaitBackend"},
-		"pods that have ended open nothing":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.Pods[0].Status.Phase = corev1.PodFailed }}, 0, "DeletePolicy"},
-		"then their policy goes":                   {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.Pods = nil }}, 0, "DeletePolicy"},
-		"but another's policy holds nobody":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { free(s.world.Policy) }}, 0, "ReleaseFinalizer"},
-		"pods of another's backend do not end":     {[]edit{stopped, ended, closed, func(s *scene) { free(s.world.Backend) }}, 0, "DeletePolicy"},
-		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { free(s.world.Backend) }}, 0, "ReleaseFinalizer"},
-		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, "ReleaseFinalizer"},
-		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.Proxy = nil }}, 0, "DeleteBackend"},
-		"pods of no component hold nobody":         {[]edit{stopped, func(s *scene) { s.world.Pods = []corev1.Pod{pod("x", "", current)} }, noBackend}, 0, "ReleaseFinalizer"},
+		"pods that have ended open nothing": {
+			[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.Pods[0].Status.Phase = corev1.PodFailed }},
+			0,
+			"DeletePolicy",
+		},
+		"then their policy goes": {
+			[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.Pods = nil }}, 0, "DeletePolicy",
+		},
+		"but another's policy holds nobody": {
+			[]edit{stopped, ended, noBackend, closed, func(s *scene) { free(s.world.Policy) }}, 0, "ReleaseFinalizer",
+		},
+		"pods of another's backend do not end": {
+			[]edit{stopped, ended, closed, func(s *scene) { free(s.world.Backend) }},
+			0, "DeletePolicy",
+		},
+		"or is not this server's": {
+			[]edit{stopped, ended, func(s *scene) { free(s.world.Backend) }},
+			0,
+			"ReleaseFinalizer",
+		},
+		"a server without anything goes at once": {[]edit{func(s *scene) { s.world = world{} }}, 0, "ReleaseFinalizer"},
+		"a backend without a proxy goes at once": {
+			[]edit{ended, func(s *scene) { s.world.Proxy = nil }},
+			0,
+			"DeleteBackend",
+		},
+		"pods of no component hold nobody": {
+			[]edit{stopped, func(s *scene) { s.world.Pods = []corev1.Pod{pod("x", "", current)} }, noBackend},
+			0,
+			"ReleaseFinalizer",
+		},
 		"no patience is left for what cannot come": {[]edit{stopped, noBackend}, time.Hour, "ReleaseFinalizer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,10 +148,14 @@ func TestABackendThatIsNotWantedWaitsForItsProxies(t *testing.T) {
 		"a server that runs waits for nothing": {nil, 0, 0},
 		"nor one whose proxies alone stop":     {[]edit{stopped}, 0, 0},
 		"suspended, it waits for the stop":     {[]edit{suspended}, 0, (110 * time.Second)},
-		"and for the pods":                     {[]edit{suspended, stopped}, 10 * time.Second, (110 * time.Second) - 10*time.Second},
-		"which are given their time":           {[]edit{suspended, stopped}, (110 * time.Second), 0},
-		"scaled to zero, it waits as well":     {[]edit{none, stopped}, 0, (110 * time.Second)},
-		"until no proxy pod is left":           {[]edit{none, stopped, func(s *scene) { s.world.Pods = s.world.Pods[1:] }}, 0, 0},
+		"and for the pods": {
+			[]edit{suspended, stopped},
+			10 * time.Second,
+			(110 * time.Second) - 10*time.Second,
+		},
+		"which are given their time":       {[]edit{suspended, stopped}, (110 * time.Second), 0},
+		"scaled to zero, it waits as well": {[]edit{none, stopped}, 0, (110 * time.Second)},
+		"until no proxy pod is left":       {[]edit{none, stopped, func(s *scene) { s.world.Pods = s.world.Pods[1:] }}, 0, 0},
 	} {
 		s := up(tc.edits...)
 		s.now, s.stops.Server = noon.Add(tc.after), noon
@@ -259,7 +302,9 @@ func TestAPolicyThatAServerLeftGoesHoweverLargeItIs(t *testing.T) {
 	r, s := settled(t)
 	delete(s.objects, storedKey{"MCPServer", "echo"})
 	delete(s.objects, storedKey{"Pod", "backend"})
-	left := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", UID: "left", OwnerReferences: ofEcho()}}
+	left := &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", UID: "left", OwnerReferences: ofEcho()},
+	}
 	left.OwnerReferences[0].APIVersion = v1alpha1.SchemeGroupVersion.String()
 	s.put(left)
 	cache := newStored(t)
@@ -267,7 +312,8 @@ func TestAPolicyThatAServerLeftGoesHoweverLargeItIs(t *testing.T) {
 	reconcile.Cut(cut, "")
 	cache.put(cut)
 	r.reader.Cache = cache
-	if _, err := r.Reconcile(t.Context(), theServer); err != nil || s.objects[storedKey{"NetworkPolicy", "echo-backend"}] != nil {
+	if _, err := r.Reconcile(t.Context(), theServer); err != nil ||
+		s.objects[storedKey{"NetworkPolicy", "echo-backend"}] != nil {
 		t.Errorf("it stays (%v)", err)
 	}
 }

@@ -177,7 +177,10 @@ func up(edits ...edit) scene {
 		server: server,
 		world: world{
 			Proxy: proxyOf(current), Backend: backendOf(current),
-			Pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, current), pod("backend", workload.ComponentBackend, current)},
+			Pods: []corev1.Pod{
+				pod("proxy", workload.ComponentProxy, current),
+				pod("backend", workload.ComponentBackend, current),
+			},
 		},
 		digest: digestOf(current),
 	}
@@ -197,7 +200,8 @@ func echo() *v1alpha1.MCPServer {
 	return &v1alpha1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", UID: "uid", Generation: 5},
 		Spec: v1alpha1.MCPServerSpec{
-			Image: "registry.example.com/echo:1", Transport: v1alpha1.TransportStreamableHTTP, Port: 8080, ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+			Image: "registry.example.com/echo:1", Transport: v1alpha1.TransportStreamableHTTP, Port: 8080,
+			ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
 				Path:  "/mcp",
 				Proxy: &v1alpha1.ProxySpec{Replicas: new(int32(1)), Port: 8000}, ProgressDeadlineSeconds: new(int32(600)),
 			}, Replicas: new(int32(1)),
@@ -224,10 +228,14 @@ func running(rev revision.Revision) map[string]string {
 
 func proxyOf(rev revision.Revision) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-proxy", Generation: 4, Annotations: carrying(rev), OwnerReferences: ofEcho(), ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
-			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
-		}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "echo-proxy", Generation: 4, Annotations: carrying(rev),
+			OwnerReferences: ofEcho(), ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1",
+				FieldsType: "FieldsV1",
+				FieldsV1:   metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
+			}},
+		},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Annotations: carrying(rev)},
 		}},
@@ -237,7 +245,10 @@ func proxyOf(rev revision.Revision) *appsv1.Deployment {
 
 func backendOf(rev revision.Revision) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", Generation: 2, Annotations: carrying(rev), OwnerReferences: ofEcho()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "echo-backend", Generation: 2, Annotations: carrying(rev),
+			OwnerReferences: ofEcho(),
+		},
 		Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Annotations: running(rev)},
 		}},
@@ -270,14 +281,19 @@ func pod(name, component string, rev revision.Revision) corev1.Pod {
 func waiting(p corev1.Pod, reason, message string) corev1.Pod {
 	p.Status.Conditions[0].Status = corev1.ConditionFalse
 	p.Status.ContainerStatuses[0] = corev1.ContainerStatus{
-		Name: "c", Image: "i", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		Name: "c", Image: "i", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message},
+		},
 	}
 	return p
 }
 
 // complains is what kubelet says of a pod of the backend, for a minute until noon.
 func complains(pod, reason, words string) conditions.Complaint {
-	return conditions.Complaint{Pod: pod, Component: workload.ComponentBackend, Reason: reason, Words: words, First: noon.Add(-time.Minute), Last: noon}
+	return conditions.Complaint{
+		Pod: pod, Component: workload.ComponentBackend, Reason: reason, Words: words,
+		First: noon.Add(-time.Minute), Last: noon,
+	}
 }
 
 func config(rev revision.Revision) metav1.PartialObjectMetadata {
@@ -285,7 +301,8 @@ func config(rev revision.Revision) metav1.PartialObjectMetadata {
 		Namespace: "ns", Name: workload.RunConfigName("echo", rev), Annotations: carrying(rev),
 		OwnerReferences: ofEcho(),
 		ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
+			Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply,
+			FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
 		}},
 	}}
 }
@@ -324,7 +341,10 @@ func answered(status metav1.ConditionStatus, reason, message string) edit {
 }
 
 func service(rev revision.Revision) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", Annotations: carrying(rev), OwnerReferences: ofEcho()}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "echo", Annotations: carrying(rev),
+		OwnerReferences: ofEcho(),
+	}}
 }
 
 // ofEcho is what a child of echo says of its owner.

@@ -163,10 +163,12 @@ func (l *life) isUpdated() {
 	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.Image = "registry.example.com/echo:2" })
 	l.show("Git changes the image", "")
 	l.passes("it updates", 0)
-	l.objects[storedKey{"Pod", "backend"}].(*corev1.Pod).Status.Conditions[0].LastTransitionTime = metav1.NewTime(l.now.Add(9 * time.Minute))
+	l.objects[storedKey{"Pod", "backend"}].(*corev1.Pod).
+		Status.Conditions[0].LastTransitionTime = metav1.NewTime(l.now.Add(9 * time.Minute))
 	l.passes("it updates, and a pod became ready not long ago", 11*time.Minute)
 	l.passes("it updates without progress", 8*time.Minute)
-	l.objects[storedKey{"Pod", "backend"}].(*corev1.Pod).Status.Conditions[0].LastTransitionTime = metav1.NewTime(l.now.Add(time.Minute))
+	l.objects[storedKey{"Pod", "backend"}].(*corev1.Pod).
+		Status.Conditions[0].LastTransitionTime = metav1.NewTime(l.now.Add(time.Minute))
 	l.passes("there is progress after all", time.Minute)
 	l.rollOut()
 	l.passes("it has got there", time.Minute)
@@ -210,9 +212,10 @@ func (l *life) isRefused() {
 	l.rollOut()
 	l.passes("which runs", time.Minute)
 	server := read(l.stored)
-	server.Finalizers, server.ManagedFields = nil, slices.DeleteFunc(server.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == string(contract.MCPServerFinalizer)
-	})
+	server.Finalizers, server.ManagedFields = nil,
+		slices.DeleteFunc(server.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == string(contract.MCPServerFinalizer)
+		})
 	l.put(server)
 	l.refuse = func(kind string) error {
 		if kind == "finalizer" {

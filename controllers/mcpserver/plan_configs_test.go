@@ -24,7 +24,9 @@ import (
 )
 
 func reads(text string) frame.Set {
-	return registry.Read(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: text}}}})
+	return registry.Read(&v1alpha1.MCPAuthzConfig{
+		Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: text}}},
+	})
 }
 
 const (
@@ -51,7 +53,8 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 	runs := map[string]string{workload.AnnotationBackendHash: rendered.Content.Rendering.Backend}
 	w := world{
 		Proxy: proxyOf(rev), Backend: backendOf(rev),
-		RunConfigs: []metav1.PartialObjectMetadata{config(rev)}, Pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, rev), pod("backend", workload.ComponentBackend, rev)},
+		RunConfigs: []metav1.PartialObjectMetadata{config(rev)},
+		Pods:       []corev1.Pod{pod("proxy", workload.ComponentProxy, rev), pod("backend", workload.ComponentBackend, rev)},
 	}
 	for _, annotations := range []map[string]string{w.Backend.Spec.Template.Annotations, w.Pods[1].Annotations} {
 		for key, value := range runs {
@@ -61,11 +64,14 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 	w.Proxy.Spec.Template.Annotations["freehold.dev/guards"] = "authorization"
 	w.Pods[0].Annotations["freehold.dev/guards"] = "authorization"
 	w.Proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
-		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
+		Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1",
+		FieldsType: "FieldsV1",
+		FieldsV1:   metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
 	}}
 	refers(server, &w, nothing)
-	w.Configs.Turns = []rollout.Turn{{WorkloadConfig: named("MCPAuthzConfig", "team", w.Configs.Refs[0].Verdict.Hash), Phase: phase, Admitted: admitted}}
+	w.Configs.Turns = []rollout.Turn{
+		{WorkloadConfig: named("MCPAuthzConfig", "team", w.Configs.Refs[0].Verdict.Hash), Phase: phase, Admitted: admitted},
+	}
 	w.Configs.Ran = &rendered.Content
 	return server, w
 }
@@ -103,15 +109,33 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 		"its own change, and what it has cannot be told": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) {
 			s.Spec.Image, w.Configs.Ran = "other", &runconfig.RunConfig{}
 		}, keeps},
-		"its own change, and somebody wrote other policies into what runs": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) {
-			s.Spec.Image, w.Configs.Ran = "other", &runconfig.RunConfig{Proxy: runsWith(nothing)}
-		}, keeps},
+		"its own change, and somebody wrote other policies into what runs": {
+			rollout.Waiting, false,
+			func(s *v1alpha1.MCPServer, w *world) {
+				s.Spec.Image, w.Configs.Ran = "other", &runconfig.RunConfig{Proxy: runsWith(nothing)}
+			}, keeps,
+		},
 		"its own change in its turn": {rollout.Waiting, true, image, takesInTurn},
-		"another release":            {rollout.Waiting, false, func(s *v1alpha1.MCPServer, _ *world) { s.Status.Workload.OwnHash = "old" }, changes},
-		"its proxy is gone":          {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.Proxy, w.Configs.Ran = nil, nil }, takesInTurn},
-		"its run config is gone":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.RunConfigs, w.Configs.Ran = nil, nil }, takesInTurn},
-		"its proxy is of older days": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.Proxy = proxyOf(older) }, changes},
-		"nothing changes for it":     {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) { refers(s, w, all) }, takes},
+		"another release": {
+			rollout.Waiting, false,
+			func(s *v1alpha1.MCPServer, _ *world) { s.Status.Workload.OwnHash = "old" }, changes,
+		},
+		"its proxy is gone": {
+			rollout.Waiting, false,
+			func(_ *v1alpha1.MCPServer, w *world) { w.Proxy, w.Configs.Ran = nil, nil }, takesInTurn,
+		},
+		"its run config is gone": {
+			rollout.Waiting, false,
+			func(_ *v1alpha1.MCPServer, w *world) { w.RunConfigs, w.Configs.Ran = nil, nil }, takesInTurn,
+		},
+		"its proxy is of older days": {
+			rollout.Waiting, false,
+			func(_ *v1alpha1.MCPServer, w *world) { w.Proxy = proxyOf(older) }, changes,
+		},
+		"nothing changes for it": {
+			rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) { refers(s, w, all) },
+			takes,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, w := guarded(t, tc.phase, tc.admitted)
@@ -121,11 +145,13 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 			s := snapshot.Of(server, w, noon)
 			made := planWith(s, options)
 			v := made.Verdict
-			if waits := v.WaitsFor != nil; waits != (tc.want == keeps || tc.want == changes) || len(v.Problems) > 0 || (made.Phase == plan.WaitingForConfig) != (tc.want == keeps) {
+			if waits := v.WaitsFor != nil; waits != (tc.want == keeps || tc.want == changes) || len(v.Problems) > 0 ||
+				(made.Phase == plan.WaitingForConfig) != (tc.want == keeps) {
 				t.Fatalf("waits: %t, %s; problems %v", waits, made.Phase, v.Problems)
 			}
 			if tc.want == keeps {
-				if kept := actions[plan.ApplyProxy](made); len(kept) != 1 || kept[0].Kept == nil || kept[0].Replicas != 1 || made.Target != s.Proxy().Revision {
+				if kept := actions[plan.ApplyProxy](made); len(kept) != 1 || kept[0].Kept == nil || kept[0].Replicas != 1 ||
+					made.Target != s.Proxy().Revision {
 					t.Errorf("what stands is not kept: %+v", made)
 				}
 				return
@@ -136,7 +162,8 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 				hash = reads(all)[0].Verdict.Hash
 			}
 			inTurn := claim.Configs[0].InTurn
-			if len(claim.Configs) != 1 || claim.Configs[0].Hash != hash || claim.OwnHash == "" || inTurn != (tc.want == takesInTurn) {
+			if len(claim.Configs) != 1 || claim.Configs[0].Hash != hash || claim.OwnHash == "" ||
+				inTurn != (tc.want == takesInTurn) {
 				t.Errorf("the claim records %+v", claim)
 			}
 		})
@@ -184,7 +211,8 @@ func TestAServerThatWaitsIsNotReady(t *testing.T) {
 
 // What another server holds up is no reason to give up.
 func TestNobodyIsStalledBecauseItWaitsForItsTurn(t *testing.T) {
-	s := up(said(v1alpha1.ReasonRolloutPending), condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonRolloutPending, ""))
+	s := up(said(v1alpha1.ReasonRolloutPending),
+		condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonRolloutPending, ""))
 	s.server.Status.Conditions[1].ObservedGeneration = s.server.Generation
 	late := noon.AddDate(1, 0, 0)
 	if kind := moves(s.at(late), v1alpha1.ReasonRolloutPending); kind != v1alpha1.ConditionReconciling {
@@ -201,8 +229,10 @@ func TestARecordIsWrittenOnceItDiffers(t *testing.T) {
 	release.Objects = podtemplate.ObjectDefaults{Annotations: map[string]string{"a": "b"}, InheritLabels: []string{"team"}}
 	config := named("MCPAuthzConfig", "team", "h")
 	recorded := v1alpha1.WorkloadStatus{
-		Generation: current.Generation, Hash: current.Hash, OwnHash: "own", BackendHash: "backend", BridgeImage: "runner:1", SessionSecret: "made",
-		Configs: []v1alpha1.WorkloadConfig{config}, Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"a": "b"},
+		Generation: current.Generation, Hash: current.Hash, OwnHash: "own", BackendHash: "backend", BridgeImage: "runner:1",
+		SessionSecret: "made",
+		Configs:       []v1alpha1.WorkloadConfig{config}, Labels: map[string]string{"team": "blue"},
+		Annotations: map[string]string{"a": "b"},
 	}
 	made := func(object kinds.Object, status v1alpha1.WorkloadStatus) plan.Plan {
 		switch o := object.(type) {
@@ -212,8 +242,13 @@ func TestARecordIsWrittenOnceItDiffers(t *testing.T) {
 			o.Status.Workload = &status
 		}
 		object.SetLabels(map[string]string{"team": "blue"})
-		w := world{Configs: snapshot.Configs{Turns: []rollout.Turn{{WorkloadConfig: config, Phase: rollout.Done, Admitted: true}}}}
-		digest := render.Digest{Key: "k", Hash: current.Hash, OwnHash: "own", Backend: "backend", BridgeImage: "runner:1", SessionSecret: "made"}
+		w := world{Configs: snapshot.Configs{
+			Turns: []rollout.Turn{{WorkloadConfig: config, Phase: rollout.Done, Admitted: true}},
+		}}
+		digest := render.Digest{
+			Key: "k", Hash: current.Hash, OwnHash: "own", Backend: "backend", BridgeImage: "runner:1",
+			SessionSecret: "made",
+		}
 		return plan.Make(snapshot.Of(object, w, noon), render.Digests{Present: digest}, release)
 	}
 	for what, edit := range map[string]func(*v1alpha1.WorkloadStatus){

@@ -51,7 +51,8 @@ func TestNoMorePodsOfOlderContentAreStarted(t *testing.T) {
 		"only the proxy was scaled to zero": {scale(2, 0), scale(4, 2), [2]int32{2, 2}, [2]int32{2, 4}},
 		"it is scaled up":                   {scale(1, 1), scale(5, 4), [2]int32{1, 1}, [2]int32{1, 5}},
 		"it is scaled down":                 {scale(5, 4), scale(2, 3), [2]int32{3, 2}, [2]int32{3, 2}},
-		"it is scaled to zero":              {scale(5, 4), scale(0, 4), [2]int32{0, 5}, [2]int32{0, 5}}, // until calls have ended
+		// until calls have ended
+		"it is scaled to zero": {scale(5, 4), scale(0, 4), [2]int32{0, 5}, [2]int32{0, 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)
@@ -97,7 +98,10 @@ func (l *life) grown() {
 			delete(l.objects, storedKey{"Pod", name})
 		}
 	}
-	l.proxy().Status = appsv1.DeploymentStatus{ObservedGeneration: l.proxy().Generation, Replicas: n[0], UpdatedReplicas: n[0], AvailableReplicas: n[0]}
+	l.proxy().Status = appsv1.DeploymentStatus{
+		ObservedGeneration: l.proxy().Generation, Replicas: n[0],
+		UpdatedReplicas: n[0], AvailableReplicas: n[0],
+	}
 	status := backendOf(current).Status
 	status.Replicas, status.UpdatedReplicas, status.ReadyReplicas = n[1], n[1], n[1]
 	l.backend().Status = status

@@ -24,7 +24,9 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 	ours := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend", OwnerReferences: ofEcho()}}
 	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend"}}
 	guard := func(s *v1alpha1.MCPServer) {
-		s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}}}
+		s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{
+			Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}},
+		}
 	}
 	says := func(ingress v1alpha1.BackendIngress) func(*v1alpha1.MCPServer) {
 		return func(s *v1alpha1.MCPServer) { s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: ingress} }
@@ -36,20 +38,40 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 		makes, removes bool
 		exposed        bool
 	}{
-		"without a protection":                        {},
-		"no longer with one":                          {live: ours, removes: true},
-		"a policy of another owner":                   {live: theirs},
-		"policies":                                    {edits: []func(*v1alpha1.MCPServer){guard}, makes: true},
-		"a login":                                     {edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{} }}, proxy: true, makes: true},
-		"shared policies":                             {edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) { s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"} }}, proxy: true, makes: true},
-		"a network of nothing":                        {edits: []func(*v1alpha1.MCPServer){guard, says("")}, makes: true},
-		"asked for without a protection":              {edits: []func(*v1alpha1.MCPServer){says("ProxyOnly")}, makes: true},
-		"switched off":                                {edits: []func(*v1alpha1.MCPServer){guard, says("Any")}, live: ours, removes: true, exposed: true},
-		"switched off without a protection":           {edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours, removes: true},
-		"a value of a later release beside what runs": {edits: []func(*v1alpha1.MCPServer){guard, says("Namespace")}, proxy: true, live: ours, makes: true},
-		"a wrong spec, and nothing runs":              {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}},
-		"a wrong spec beside what runs":               {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}, proxy: true, makes: true},
-		"a wrong spec that drops the protections":     {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
+		"without a protection":      {},
+		"no longer with one":        {live: ours, removes: true},
+		"a policy of another owner": {live: theirs},
+		"policies":                  {edits: []func(*v1alpha1.MCPServer){guard}, makes: true},
+		"a login": {
+			edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) {
+				s.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{}
+			}}, proxy: true, makes: true,
+		},
+		"shared policies": {
+			edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) {
+				s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"}
+			}}, proxy: true, makes: true,
+		},
+		"a network of nothing":           {edits: []func(*v1alpha1.MCPServer){guard, says("")}, makes: true},
+		"asked for without a protection": {edits: []func(*v1alpha1.MCPServer){says("ProxyOnly")}, makes: true},
+		"switched off": {
+			edits: []func(*v1alpha1.MCPServer){guard, says("Any")}, live: ours,
+			removes: true, exposed: true,
+		},
+		"switched off without a protection": {
+			edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours,
+			removes: true,
+		},
+		"a value of a later release beside what runs": {
+			edits: []func(*v1alpha1.MCPServer){guard, says("Namespace")},
+			proxy: true, live: ours, makes: true,
+		},
+		"a wrong spec, and nothing runs": {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}},
+		"a wrong spec beside what runs": {
+			edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}, proxy: true,
+			makes: true,
+		},
+		"a wrong spec that drops the protections": {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := echo()
@@ -90,9 +112,15 @@ func TestTheNetworkOfARelease(t *testing.T) {
 	}{
 		"a server that names nothing to connect to": {&v1alpha1.NetworkSpec{Egress: []v1alpha1.EgressRule{}}, nil, both[1:]},
 		"a closed release":                          {nil, closed, both},
-		"a server that is open to callers in it":    {&v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressAny}, closed, both[1:]},
+		"a server that is open to callers in it": {
+			&v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressAny},
+			closed, both[1:],
+		},
 		"a server that names its connections in it": {&v1alpha1.NetworkSpec{Egress: []v1alpha1.EgressRule{}}, shut, both},
-		"a server that opens what a release shuts":  {&v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressAny}, shut, nil},
+		"a server that opens what a release shuts": {
+			&v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressAny}, shut,
+			nil,
+		},
 		"neither": {nil, nil, nil},
 	} {
 		options, server := options, echo()
@@ -113,17 +141,24 @@ func TestTheNetworkOfARelease(t *testing.T) {
 // not sent: the content and the NetworkPolicy that stand stay.
 func TestEgressThatTheAPIServerRefuses(t *testing.T) {
 	for field, peer := range map[string]v1alpha1.EgressPeer{
-		"podSelector.matchLabels":                        {PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bad key!": "v a l"}}},
-		"namespaceSelector.matchExpressions[0].operator": {NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}},
-		"ipBlock.cidr":                                   {IPBlock: &v1alpha1.EgressBlock{CIDR: "10.0.0.1/8"}},
-		"ipBlock.except[0]":                              {IPBlock: &v1alpha1.EgressBlock{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/8"}}},
+		"podSelector.matchLabels": {
+			PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bad key!": "v a l"}},
+		},
+		"namespaceSelector.matchExpressions[0].operator": {
+			NamespaceSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}},
+			},
+		},
+		"ipBlock.cidr":      {IPBlock: &v1alpha1.EgressBlock{CIDR: "10.0.0.1/8"}},
+		"ipBlock.except[0]": {IPBlock: &v1alpha1.EgressBlock{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/8"}}},
 	} {
 		s := up()
 		s.server.Spec.Network = &v1alpha1.NetworkSpec{Egress: []v1alpha1.EgressRule{{To: []v1alpha1.EgressPeer{peer}}}}
 		s.world.Policy = policyOf("uid")
 		made := planOf(s.server, s.world, options)
 		problems := made.Verdict.Problems
-		if len(problems) == 0 || !strings.Contains(problems[0].Field, "spec.network.egress[0].to[0]."+field) || !strings.Contains(problems[0].Message, ": write ") {
+		if len(problems) == 0 || !strings.Contains(problems[0].Field, "spec.network.egress[0].to[0]."+field) ||
+			!strings.Contains(problems[0].Message, ": write ") {
 			t.Errorf("%s: the problems are %v", field, problems)
 		}
 		if len(actions[plan.RemovePolicy](made)) > 0 {
@@ -141,7 +176,8 @@ func TestEgressThatTheAPIServerRefuses(t *testing.T) {
 func TestAPolicyThatMatchesNoCall(t *testing.T) {
 	server := echo()
 	server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{
-		{Name: "typo", Policy: `permit(principal, action == Action::"call_tol", resource);`}, {Name: "right", Policy: `permit(principal, action, resource is Tool);`},
+		{Name: "typo", Policy: `permit(principal, action == Action::"call_tol", resource);`},
+		{Name: "right", Policy: `permit(principal, action, resource is Tool);`},
 	}}
 	unmatched := func() (conditions.Finding, bool) {
 		made := planOf(server, world{}, options)
@@ -152,7 +188,9 @@ func TestAPolicyThatMatchesNoCall(t *testing.T) {
 		return f, ok
 	}
 	f, warns := unmatched()
-	if !warns || !strings.HasPrefix(f.Message, `policy "typo", line 1, column 1: action == Action::"call_tol" matches nothing: actions are `) || strings.Contains(f.Message, "right") {
+	if !warns || !strings.HasPrefix(f.Message,
+		`policy "typo", line 1, column 1: action == Action::"call_tol" matches nothing: actions are `) ||
+		strings.Contains(f.Message, "right") {
 		t.Error(f)
 	}
 	server.Spec.AuthzConfig.Policies = server.Spec.AuthzConfig.Policies[1:]
@@ -166,7 +204,9 @@ func TestARefusedClaimDoesNotLeaveTheBackendOpen(t *testing.T) {
 	r, s := settled(t)
 	server := read(s)
 	server.Generation++
-	server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}}}
+	server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{
+		Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}},
+	}
 	s.put(server)
 	s.refuse = func(kind string) error {
 		if kind == "MCPServer" && !meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionReady) {

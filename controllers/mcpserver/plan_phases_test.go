@@ -27,7 +27,9 @@ func other(s *scene) { s.digest.Hash = "other" }
 func waitsForConfig(s *scene) {
 	other(s)
 	s.digest.OwnHash, s.server.Status.Workload.OwnHash = "own", "own"
-	s.world.Configs.Turns = []rollout.Turn{{WorkloadConfig: named(contract.MCPAuthzConfig.Kind, "team", "h"), Phase: rollout.Waiting}}
+	s.world.Configs.Turns = []rollout.Turn{
+		{WorkloadConfig: named(contract.MCPAuthzConfig.Kind, "team", "h"), Phase: rollout.Waiting},
+	}
 	s.world.Configs.Ran = &ran
 }
 
@@ -53,8 +55,14 @@ var phases = []struct {
 	edits []edit
 }{
 	{plan.Deleting, "first", []edit{deleted}},
-	{plan.Deleting, "its proxies are stopped", []edit{deleted, func(s *scene) { s.world.Proxy.Spec.Replicas = new(int32(0)) }}},
-	{plan.Deleting, "its calls have ended", []edit{deleted, func(s *scene) { s.world.Proxy, s.world.Pods = nil, s.world.Pods[1:] }}},
+	{
+		plan.Deleting, "its proxies are stopped",
+		[]edit{deleted, func(s *scene) { s.world.Proxy.Spec.Replicas = new(int32(0)) }},
+	},
+	{
+		plan.Deleting, "its calls have ended",
+		[]edit{deleted, func(s *scene) { s.world.Proxy, s.world.Pods = nil, s.world.Pods[1:] }},
+	},
 	{plan.Deleting, "its backend is gone, and a policy stands before its pods", []edit{deleted, noBackend, func(s *scene) {
 		s.world.Proxy, s.world.Pods, s.world.Policy = nil, s.world.Pods[1:], policyOf("uid")
 	}}},
@@ -62,13 +70,19 @@ var phases = []struct {
 		s.world.Proxy, s.world.Pods, s.world.Policy = nil, nil, policyOf("uid")
 	}}},
 	{plan.Invalid, "content runs", []edit{invalid}},
-	{plan.Invalid, "nothing runs", []edit{invalid, first, func(s *scene) { s.world, s.server.Status.Workload = world{}, nil }}},
+	{
+		plan.Invalid, "nothing runs",
+		[]edit{invalid, first, func(s *scene) { s.world, s.server.Status.Workload = world{}, nil }},
+	},
 	{plan.WaitingForConfig, "", []edit{waitsForConfig}},
 	{plan.Superseded, "", []edit{superseded, said(v1alpha1.ReasonUpdating)}},
 	{plan.LowerReady, "", []edit{other}},
 	{plan.Claim, "the first content", []edit{first, func(s *scene) { s.world, s.server.Status.Workload = world{}, nil }}},
 	{plan.Claim, "later content", []edit{other, said(v1alpha1.ReasonUpdating)}},
-	{plan.RollOut, "", []edit{said(v1alpha1.ReasonUpdating), func(s *scene) { s.world.Proxy, s.world.Backend = proxyOf(older), backendOf(older) }}},
+	{plan.RollOut, "", []edit{
+		said(v1alpha1.ReasonUpdating),
+		func(s *scene) { s.world.Proxy, s.world.Backend = proxyOf(older), backendOf(older) },
+	}},
 	{plan.RollOut, "a child carries a number that no claim made", []edit{func(s *scene) {
 		s.world.Backend = backendOf(revision.Revision{Generation: 9, Hash: "other"})
 	}}},
@@ -134,7 +148,8 @@ func TestPhases_AreOnThePage(t *testing.T) {
 			t.Errorf("no row is of %s", plan.Phase(phase))
 		}
 	}
-	golden.Part(t, "../../docs/architecture.md", "<!-- generated from controllers/mcpserver/plan -->\n", "<!-- end of the phases -->", page.String()+"\n")
+	golden.Part(t, "../../docs/architecture.md", "<!-- generated from controllers/mcpserver/plan -->\n",
+		"<!-- end of the phases -->", page.String()+"\n")
 }
 
 // The plan of a spec is the same whatever digest it had before: nothing is kept of that.
@@ -143,7 +158,8 @@ func TestPlan_ProblemsOfADigestStayWhatTheyAre(t *testing.T) {
 	s.digest.Problems = append(make(podtemplate.Problems, 0, 4), s.digest.Problems...)
 	digests := render.Digests{Present: s.digest}
 	for range 2 {
-		if made := plan.Make(s.snap(), digests, options); len(made.Verdict.Problems) != 2 || len(digests.Present.Problems) != 1 {
+		if made := plan.Make(s.snap(), digests, options); len(made.Verdict.Problems) != 2 ||
+			len(digests.Present.Problems) != 1 {
 			t.Fatalf("it has %v of %v", made.Verdict.Problems, digests.Present.Problems)
 		}
 	}

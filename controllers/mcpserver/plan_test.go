@@ -55,7 +55,8 @@ func desiredChildren(t *testing.T, long bool) {
 	}
 	hash := contentHash(t, server)
 	made := planOf(server, world{}, options)
-	if rev := (revision.Revision{Generation: 1, Hash: hash}); made.Target != rev || made.Claim.Generation != 1 || made.Claim.Hash != hash {
+	if rev := (revision.Revision{Generation: 1, Hash: hash}); made.Target != rev || made.Claim.Generation != 1 ||
+		made.Claim.Hash != hash {
 		t.Errorf("the revision is %v, and is claimed as %v", made.Target, made.Claim)
 	}
 	var names []string
@@ -65,7 +66,8 @@ func desiredChildren(t *testing.T, long bool) {
 	if diff := cmp.Diff([]string{"echo-runner", "echo-runner", "echo-runner", "echo-proxy"}, names); diff != "" {
 		t.Errorf("children (-want +got):\n%s", diff)
 	}
-	if proxies := actions[plan.ApplyProxy](made); len(proxies) != 1 || proxies[0].Replicas != 1 || len(actions[plan.ApplyRunConfig](made)) > 0 != long {
+	if proxies := actions[plan.ApplyProxy](made); len(proxies) != 1 || proxies[0].Replicas != 1 ||
+		len(actions[plan.ApplyRunConfig](made)) > 0 != long {
 		t.Errorf("the steps are %+v", made.Steps)
 	}
 }
@@ -80,22 +82,50 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		world  world
 		want   int64
 	}{
-		"the first":                                 {nil, world{}, 1},
-		"the same content keeps it":                 {&same, world{Proxy: proxyOf(same), Backend: backendOf(same)}, 4},
-		"other content raises it":                   {&other, world{Proxy: proxyOf(other)}, 5},
-		"a lost status, found at the proxy":         {nil, world{Proxy: proxyOf(same)}, 4},
-		"a lost status, found at the backend":       {nil, world{Backend: backendOf(same)}, 4},
-		"a lost status, and other content":          {nil, world{Backend: backendOf(other)}, 5},
-		"a lost status, and what is left of it":     {nil, world{Calls: service(same)}, 4},
-		"a run config is no number":                 {nil, world{RunConfigs: []metav1.PartialObjectMetadata{config(same)}}, 1},
-		"nor is somebody's Service":                 {nil, world{Calls: free(service(same))}, 1},
-		"nor an earlier server's proxy":             {nil, world{Proxy: of(proxyOf(same), "earlier")}, 1},
-		"nor one beyond all numbers":                {nil, world{Calls: service(revision.Revision{Generation: math.MaxInt64, Hash: "other"})}, 1},
-		"a child is ahead, with other content":      {&same, world{Backend: backendOf(revision.Revision{Generation: 9, Hash: "other"})}, 4},
-		"a child is ahead, with the same":           {&other, world{Proxy: proxyOf(revision.Revision{Generation: 9, Hash: hash})}, 5},
-		"a Service of the backend is ahead":         {&same, world{Calls: service(revision.Revision{Generation: 9, Hash: "other"})}, 4},
-		"a headless Service is ahead":               {&same, world{Names: service(revision.Revision{Generation: 9, Hash: "other"})}, 4},
-		"a child behind changes nothing":            {&same, world{Proxy: proxyOf(older), RunConfigs: []metav1.PartialObjectMetadata{config(older)}}, 4},
+		"the first":                             {nil, world{}, 1},
+		"the same content keeps it":             {&same, world{Proxy: proxyOf(same), Backend: backendOf(same)}, 4},
+		"other content raises it":               {&other, world{Proxy: proxyOf(other)}, 5},
+		"a lost status, found at the proxy":     {nil, world{Proxy: proxyOf(same)}, 4},
+		"a lost status, found at the backend":   {nil, world{Backend: backendOf(same)}, 4},
+		"a lost status, and other content":      {nil, world{Backend: backendOf(other)}, 5},
+		"a lost status, and what is left of it": {nil, world{Calls: service(same)}, 4},
+		"a run config is no number": {
+			nil,
+			world{RunConfigs: []metav1.PartialObjectMetadata{config(same)}},
+			1,
+		},
+		"nor is somebody's Service":     {nil, world{Calls: free(service(same))}, 1},
+		"nor an earlier server's proxy": {nil, world{Proxy: of(proxyOf(same), "earlier")}, 1},
+		"nor one beyond all numbers": {
+			nil,
+			world{Calls: service(revision.Revision{Generation: math.MaxInt64, Hash: "other"})},
+			1,
+		},
+		"a child is ahead, with other content": {
+			&same,
+			world{Backend: backendOf(revision.Revision{Generation: 9, Hash: "other"})},
+			4,
+		},
+		"a child is ahead, with the same": {
+			&other,
+			world{Proxy: proxyOf(revision.Revision{Generation: 9, Hash: hash})},
+			5,
+		},
+		"a Service of the backend is ahead": {
+			&same,
+			world{Calls: service(revision.Revision{Generation: 9, Hash: "other"})},
+			4,
+		},
+		"a headless Service is ahead": {
+			&same,
+			world{Names: service(revision.Revision{Generation: 9, Hash: "other"})},
+			4,
+		},
+		"a child behind changes nothing": {
+			&same,
+			world{Proxy: proxyOf(older), RunConfigs: []metav1.PartialObjectMetadata{config(older)}},
+			4,
+		},
 		"a child's hash was removed":                {&same, world{Calls: service(revision.Revision{Generation: 4})}, 5},
 		"two contents with one number end above it": {&other, world{Proxy: proxyOf(same)}, 5},
 		"but not for somebody's Service":            {&same, world{Calls: free(service(other))}, 4},
@@ -103,7 +133,10 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := echo()
 			if tc.status != nil {
-				server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: tc.status.Generation, Hash: tc.status.Hash, SessionSecret: "made"}
+				server.Status.Workload = &v1alpha1.WorkloadStatus{
+					Generation: tc.status.Generation, Hash: tc.status.Hash,
+					SessionSecret: "made",
+				}
 			}
 			made := planWith(snapshot.Of(server, tc.world, noon), options)
 			if rev := (revision.Revision{Generation: tc.want, Hash: hash}); made.Target != rev {
@@ -120,18 +153,22 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 // since that goes by itself.
 func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 	hash := contentHash(t, echo())
-	same, high, other := revision.Revision{Generation: 4, Hash: hash}, revision.Revision{Generation: 41, Hash: "abc"}, revision.Revision{Generation: 4, Hash: "abc"}
+	same, high, other := revision.Revision{Generation: 4, Hash: hash}, revision.Revision{Generation: 41, Hash: "abc"},
+		revision.Revision{Generation: 4, Hash: "abc"}
 	for name, tc := range map[string]struct {
 		world world
 		want  []string
 	}{
-		"nothing":               {world{Proxy: proxyOf(same), Backend: backendOf(older), Calls: service(same)}, nil},
-		"a proxy":               {world{Proxy: of(proxyOf(high), "uid")}, []string{"Deployment echo-proxy carries 41"}},
-		"a backend and Service": {world{Backend: backendOf(high), Names: service(high)}, []string{"StatefulSet echo-backend carries 41", "Service echo carries 41"}},
-		"somebody's Service":    {world{Calls: free(service(high))}, []string{"Service echo carries 41"}},
-		"with our number":       {world{Calls: free(service(other))}, []string{"Service echo carries 4"}},
-		"an earlier server's":   {world{Proxy: of(proxyOf(high), "earlier")}, nil},
-		"a run config":          {world{RunConfigs: []metav1.PartialObjectMetadata{config(high)}}, nil},
+		"nothing": {world{Proxy: proxyOf(same), Backend: backendOf(older), Calls: service(same)}, nil},
+		"a proxy": {world{Proxy: of(proxyOf(high), "uid")}, []string{"Deployment echo-proxy carries 41"}},
+		"a backend and Service": {
+			world{Backend: backendOf(high), Names: service(high)},
+			[]string{"StatefulSet echo-backend carries 41", "Service echo carries 41"},
+		},
+		"somebody's Service":  {world{Calls: free(service(high))}, []string{"Service echo carries 41"}},
+		"with our number":     {world{Calls: free(service(other))}, []string{"Service echo carries 4"}},
+		"an earlier server's": {world{Proxy: of(proxyOf(high), "earlier")}, nil},
+		"a run config":        {world{RunConfigs: []metav1.PartialObjectMetadata{config(high)}}, nil},
 	} {
 		server := echo()
 		server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: same.Generation, Hash: hash, SessionSecret: "made"}
@@ -156,7 +193,8 @@ func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 func TestAfterTheLastNumberThereIsNone(t *testing.T) {
 	last := revision.Revision{Generation: revision.MaxGeneration, Hash: "other"}
 	made := planOf(echo(), world{Proxy: proxyOf(current), Backend: backendOf(last)}, options)
-	if made.Phase != plan.Invalid || made.Target != current || !strings.Contains(made.Verdict.Problems[0].Message, "delete it and create it again") {
+	if made.Phase != plan.Invalid || made.Target != current ||
+		!strings.Contains(made.Verdict.Problems[0].Message, "delete it and create it again") {
 		t.Errorf("it wants %v, and the problems are %v", made.Target, made.Verdict.Problems)
 	}
 }
@@ -199,22 +237,27 @@ func TestPlan_KeepsTheProxyOfASpecThatCannotBeRendered(t *testing.T) {
 			live := proxyOf(current)
 			live.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "last good"}}
 			live.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
-				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"proxy\"}":{".":{},"f:name":{},"f:image":{}}}}}}}`),
+				Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1",
+				FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(
+					`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"proxy\"}":{".":{},"f:name":{},"f:image":{}}}}}}}`),
 			}}
 			made := planOf(server, world{Proxy: live}, options)
-			if made.Phase != plan.Invalid || !strings.Contains(made.Verdict.Problems[0].String(), "spec.podTemplate.spec.hostNetwork") {
+			if made.Phase != plan.Invalid ||
+				!strings.Contains(made.Verdict.Problems[0].String(), "spec.podTemplate.spec.hostNetwork") {
 				t.Errorf("it is %s, and the problems are %v", made.Phase, made.Verdict.Problems)
 			}
 			proxies := actions[plan.ApplyProxy](made)
-			if made.Target != current || len(proxies) != 1 || proxies[0].Kept == nil || *proxies[0].Kept.Spec.Replicas != tc.replicas {
+			if made.Target != current || len(proxies) != 1 || proxies[0].Kept == nil ||
+				*proxies[0].Kept.Spec.Replicas != tc.replicas {
 				t.Fatalf("kept is %+v with revision %v", proxies, made.Target)
 			}
 			if image := *proxies[0].Kept.Spec.Template.Spec.Containers[0].Image; image != "last good" {
 				t.Errorf("the image is %s", image)
 			}
 			if len(identityOf(made)) != 3 || len(childrenOf(made)) > 0 {
-				t.Errorf("there are %d and %d children, want what the runner acts with and neither Service nor run config of refused content",
+				t.Errorf("there are %d and %d children, want what the runner acts with and neither Service nor run config of "+
+					"refused content",
 					len(identityOf(made)), len(childrenOf(made)))
 			}
 		})
@@ -236,7 +279,9 @@ func TestPlan_KeepsTheProxyOfASpecThatCannotBeRendered(t *testing.T) {
 
 func TestPlan_IsTheSameEachTime(t *testing.T) {
 	server := echo()
-	server.Spec.Proxy.Service = &v1alpha1.ProxyService{Labels: map[string]string{"example.com/a": "1", "example.com/b": "2"}}
+	server.Spec.Proxy.Service = &v1alpha1.ProxyService{
+		Labels: map[string]string{"example.com/a": "1", "example.com/b": "2"},
+	}
 	first := planOf(server, world{}, options)
 	for range 10 {
 		if diff := cmp.Diff(first, planOf(server, world{}, options)); diff != "" {
@@ -252,7 +297,8 @@ func TestBackendReplicas(t *testing.T) {
 		suspend  bool
 		want     int32
 	}{
-		"unset": {nil, false, 1}, "set": {&three, false, 3}, "suspended": {&three, true, 0}, "unset and suspended": {nil, true, 0},
+		"unset": {nil, false, 1}, "set": {&three, false, 3}, "suspended": {&three, true, 0},
+		"unset and suspended": {nil, true, 0},
 	} {
 		server := echo()
 		server.Spec.Replicas, server.Spec.Suspend = tc.replicas, tc.suspend
@@ -265,9 +311,13 @@ func TestBackendReplicas(t *testing.T) {
 // The default that nobody owns is not stated: that would be a write at each birth.
 func TestTheDefaultOfReplicasIsLeft(t *testing.T) {
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply,
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		}
 	}
-	runner, other := entry(string(contract.RunnerBackend), `{"f:spec":{"f:serviceName":{}}}`), entry("kubectl", `{"f:spec":{"f:replicas":{}}}`)
+	runner, other := entry(string(contract.RunnerBackend), `{"f:spec":{"f:serviceName":{}}}`),
+		entry("kubectl", `{"f:spec":{"f:replicas":{}}}`)
 	told := entry("kube-controller-manager", `{"f:status":{"f:replicas":{}}}`)
 	told.Subresource = "status"
 	for name, tc := range map[string]struct {
@@ -284,7 +334,8 @@ func TestTheDefaultOfReplicasIsLeft(t *testing.T) {
 		"told in the status": {new(int32(1)), []metav1.ManagedFieldsEntry{runner, told}, 1, true},
 	} {
 		s := up(func(s *scene) {
-			s.server.Spec.Replicas, s.world.Backend.ManagedFields, s.world.Backend.Spec.Replicas = new(tc.wanted), tc.fields, tc.stands
+			s.server.Spec.Replicas, s.world.Backend.ManagedFields, s.world.Backend.Spec.Replicas = new(tc.wanted), tc.fields,
+				tc.stands
 		})
 		if stated := actions[plan.ScaleBackend](s.plan()); (len(stated) == 0) != tc.want {
 			t.Errorf("%s: it states %v", name, stated)
@@ -309,17 +360,21 @@ func TestAProxyWithoutAProtectionStopsFirst(t *testing.T) {
 		world world
 		want  string
 	}{
-		"no proxy yet":                    {world{}, "0"},
-		"a proxy without it":              {world{Proxy: open}, "100%"},
-		"a proxy with it":                 {world{Proxy: guardedProxy, Pods: []corev1.Pod{guardedPod}}, "0"},
-		"a pod of before":                 {world{Proxy: guardedProxy, Pods: []corev1.Pod{guardedPod, openPod}}, "100%"},
-		"which ends":                      {world{Proxy: guardedProxy, Pods: []corev1.Pod{guardedPod, ending}}, "0"},
-		"which has ended":                 {world{Proxy: guardedProxy, Pods: []corev1.Pod{guardedPod, evicted, done}}, "0"},
-		"a pod of the backend has no say": {world{Proxy: guardedProxy, Pods: []corev1.Pod{pod("b", workload.ComponentBackend, older)}}, "0"},
+		"no proxy yet":       {world{}, "0"},
+		"a proxy without it": {world{Proxy: open}, "100%"},
+		"a proxy with it":    {world{Proxy: guardedProxy, Pods: []corev1.Pod{guardedPod}}, "0"},
+		"a pod of before":    {world{Proxy: guardedProxy, Pods: []corev1.Pod{guardedPod, openPod}}, "100%"},
+		"which ends":         {world{Proxy: guardedProxy, Pods: []corev1.Pod{guardedPod, ending}}, "0"},
+		"which has ended":    {world{Proxy: guardedProxy, Pods: []corev1.Pod{guardedPod, evicted, done}}, "0"},
+		"a pod of the backend has no say": {
+			world{Proxy: guardedProxy, Pods: []corev1.Pod{pod("b", workload.ComponentBackend, older)}}, "0",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := echo()
-			server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "p", Policy: `permit(principal, action, resource);`}}}
+			server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{
+				Policies: []v1alpha1.AuthzPolicy{{Name: "p", Policy: `permit(principal, action, resource);`}},
+			}
 			made := planOf(server, tc.world, options)
 			if proxies := actions[plan.ApplyProxy](made); len(proxies) != 1 || proxies[0].StopsFirst != (tc.want == "100%") {
 				t.Errorf("it is %s, and the proxies are %+v, want maxUnavailable %s", made.Phase, proxies, tc.want)
@@ -335,7 +390,10 @@ func TestAClaimSaysWhatChanges(t *testing.T) {
 		"replaces the pods of the proxy":         up(other),
 		"replaces the pods of proxy and backend": up(other, func(s *scene) { s.digest.Backend = "other" }),
 		`replaces the pods of the proxy, because MCPAuthzConfig "b" changed`: up(other, func(s *scene) {
-			s.server.Status.Workload.Configs = []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "a", "1"), named("MCPAuthzConfig", "b", "1")}
+			s.server.Status.Workload.Configs = []v1alpha1.WorkloadConfig{
+				named("MCPAuthzConfig", "a", "1"),
+				named("MCPAuthzConfig", "b", "1"),
+			}
 			s.world.Configs.Turns = []rollout.Turn{
 				{WorkloadConfig: named("MCPAuthzConfig", "a", "1"), Phase: rollout.Done, Admitted: true},
 				{WorkloadConfig: named("MCPAuthzConfig", "b", "2"), Phase: rollout.Waiting, Admitted: true},

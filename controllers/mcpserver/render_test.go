@@ -22,7 +22,9 @@ func overlay(n int, value string) *runtime.RawExtension {
 	for i := range n {
 		env = append(env, map[string]string{"name": fmt.Sprintf("VARIABLE_%04d", i), "value": value})
 	}
-	data, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "sidecar", "image": "s", "env": env}}}})
+	data, err := json.Marshal(map[string]any{
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "sidecar", "image": "s", "env": env}}},
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -134,7 +136,8 @@ func TestAChangedSpecIsRenderedAnew(t *testing.T) {
 	before := s.applies
 	r.Now = func() time.Time { return noon.Add(time.Hour) }
 	if _, err := r.Reconcile(t.Context(), theServer); err != nil || s.applies != before || said() != first {
-		t.Errorf("a spec that cannot be rendered is told as %s (%d writes, %v), was told as %s", said(), s.applies-before, err, first)
+		t.Errorf("a spec that cannot be rendered is told as %s (%d writes, %v), was told as %s", said(), s.applies-before,
+			err, first)
 	}
 	stored = s.objects[storedKey{"MCPServer", "echo"}].(*v1alpha1.MCPServer)
 	stored.Spec.Proxy.PodTemplate = nil

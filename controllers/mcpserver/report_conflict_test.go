@@ -119,12 +119,14 @@ func TestWhatAdmissionChangesIsToldOnce(t *testing.T) {
 		return result.RequeueAfter
 	}
 	pass(1)
-	if got := <-recorder.Events; !strings.HasPrefix(got, "Normal FieldsRewritten admission of this cluster changes what Freehold applies to Service echo-proxy: .spec.type;") {
+	if got := <-recorder.Events; !strings.HasPrefix(got,
+		"Normal FieldsRewritten admission of this cluster changes what Freehold applies to Service echo-proxy: .spec.type;") {
 		t.Errorf("heard %q", got)
 	}
 	now = now.Add(pass(0))
 	again := pass(1)
-	if now = now.Add(again); again != 10*time.Minute || meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionFieldConflict) {
+	if now = now.Add(again); again != 10*time.Minute ||
+		meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionFieldConflict) {
 		t.Errorf("again in %s, %v", again, read(s).Status.Conditions)
 	}
 	s.admit = nil
@@ -140,16 +142,20 @@ func TestWhatAdmissionChangesIsToldOnce(t *testing.T) {
 // Conflicts over the backend's objects are the runner's to tell; who looks at the
 // server finds them beside the operator's.
 func TestAConflictOverTheBackendIsTold(t *testing.T) {
-	runner := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionTrue, v1alpha1.ReasonFieldConflict, "m overwrites .spec.type of Service echo-backend")
+	runner := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionTrue, v1alpha1.ReasonFieldConflict,
+		"m overwrites .spec.type of Service echo-backend")
 	theirs := []*apply.Conflict{{Object: contract.Service, Key: theServer.NamespacedName, Fields: []string{".spec.type"}}}
 	operator := func(s *scene) { s.conflicts = theirs }
 	for name, tc := range map[string]struct {
 		scene scene
 		says  []string
 	}{
-		"none":           {up(), nil},
-		"the runner's":   {up(runner), []string{"m overwrites .spec.type of Service echo-backend"}},
-		"and another":    {up(runner, operator), []string{".spec.type of Service echo.", ". Of the backend: m overwrites .spec.type of Service echo-backend"}},
+		"none":         {up(), nil},
+		"the runner's": {up(runner), []string{"m overwrites .spec.type of Service echo-backend"}},
+		"and another": {
+			up(runner, operator),
+			[]string{".spec.type of Service echo.", ". Of the backend: m overwrites .spec.type of Service echo-backend"},
+		},
 		"the operator's": {up(operator), []string{".spec.type of Service echo."}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,8 @@ const full = `kubelet evicts the pod: Usage of EmptyDir volume "d" exceeds the l
 // evicted is what kubelet said of pods of the backend from first until last, after noon.
 func evicted(first, last time.Duration) conditions.Complaint {
 	return conditions.Complaint{
-		Pod: "backend", UID: "gone", Component: workload.ComponentBackend, Reason: "Evicted", Words: `Usage of EmptyDir volume "d" exceeds the limit "1Mi".`,
+		Pod: "backend", UID: "gone", Component: workload.ComponentBackend, Reason: "Evicted",
+		Words: `Usage of EmptyDir volume "d" exceeds the limit "1Mi".`,
 		First: noon.Add(first), Last: noon.Add(last),
 	}
 }
@@ -32,7 +33,8 @@ func replaced(c conditions.Complaint, made time.Duration) edit {
 		s.world.Complaints, s.now = []conditions.Complaint{c}, c.Last.Add(made+time.Second)
 		s.world.Backend.Status.ReadyReplicas = 0
 		s.world.Backend.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: string(contract.RunnerBackend), Operation: metav1.ManagedFieldsOperationApply, Time: &metav1.Time{Time: noon.Add(-time.Hour)},
+			Manager: string(contract.RunnerBackend), Operation: metav1.ManagedFieldsOperationApply,
+			Time: &metav1.Time{Time: noon.Add(-time.Hour)},
 		}}
 		s.world.Pods[1].CreationTimestamp = metav1.NewTime(c.Last.Add(made))
 		s.world.Pods[1].Status.Conditions[0].Status = corev1.ConditionFalse
@@ -48,15 +50,25 @@ func TestAPodThatIsEvictedIsNamed(t *testing.T) {
 	}{
 		"one after it":             {replaced(evicted(0, 0), time.Second), true},
 		"one that came much later": {replaced(evicted(0, 0), 2*time.Minute), false},
-		"none after it":            {func(s *scene) { replaced(evicted(0, 0), time.Second)(s); s.world.Pods = s.world.Pods[:1] }, true},
-		"none after it, for long":  {func(s *scene) { replaced(evicted(0, 0), time.Hour)(s); s.world.Pods = s.world.Pods[:1] }, false},
+		"none after it": {func(s *scene) {
+			replaced(evicted(0, 0), time.Second)(s)
+			s.world.Pods = s.world.Pods[:1]
+		}, true},
+		"none after it, for long": {
+			func(s *scene) { replaced(evicted(0, 0), time.Hour)(s); s.world.Pods = s.world.Pods[:1] },
+			false,
+		},
 		"the pod itself": {func(s *scene) {
 			replaced(evicted(0, 0), 0)(s)
 			s.world.Pods[1].UID = "gone"
 			s.world.Pods[1].Status.Phase = corev1.PodFailed
 		}, true},
 		"one of older content": {replaced(evicted(-2*time.Hour, -2*time.Hour), time.Second), false},
-		"of a proxy":           {replaced(func() conditions.Complaint { c := evicted(0, 0); c.Component = workload.ComponentProxy; return c }(), time.Second), false},
+		"of a proxy": {replaced(func() conditions.Complaint {
+			c := evicted(0, 0)
+			c.Component = workload.ComponentProxy
+			return c
+		}(), time.Second), false},
 		"one that cannot start now": {func(s *scene) {
 			replaced(evicted(0, 0), time.Second)(s)
 			s.world.Pods[1] = unpullable("backend", workload.ComponentBackend, current)
@@ -92,7 +104,9 @@ func TestEvictionsForEverAreStalled(t *testing.T) {
 		s.world.Backend.Status.ReadyReplicas = 1
 		found := s.says(nil)
 		stalled, is := found[v1alpha1.ConditionStalled]
-		if is != (tc.want == v1alpha1.ConditionStalled) || is && (stalled.Reason != v1alpha1.ReasonEvicted || !strings.HasSuffix(stalled.Message, full)) || found[v1alpha1.ConditionReady] != isUp {
+		if is != (tc.want == v1alpha1.ConditionStalled) ||
+			is && (stalled.Reason != v1alpha1.ReasonEvicted || !strings.HasSuffix(stalled.Message, full)) ||
+			found[v1alpha1.ConditionReady] != isUp {
 			t.Errorf("%s: once the next one is ready it says %v", name, found)
 		}
 		due := plan.Deadline(s.snap())
@@ -108,7 +122,8 @@ func TestEvictionsForEverAreStalled(t *testing.T) {
 
 // The deadline of one that shows Reconciling counts from the first eviction.
 func TestTheDeadlineOfEvictionsIsThatOfTheFirst(t *testing.T) {
-	s := up(replaced(evicted(0, 5*time.Minute), time.Second), said(v1alpha1.ReasonEvicted), condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonEvicted, ""))
+	s := up(replaced(evicted(0, 5*time.Minute), time.Second), said(v1alpha1.ReasonEvicted),
+		condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonEvicted, ""))
 	moving := &s.server.Status.Conditions[1]
 	moving.ObservedGeneration, moving.LastTransitionTime = s.server.Generation, metav1.NewTime(noon.Add(5*time.Minute))
 	if got := plan.Deadline(s.snap()); got != 5*time.Minute-2*time.Second {
@@ -119,10 +134,14 @@ func TestTheDeadlineOfEvictionsIsThatOfTheFirst(t *testing.T) {
 // A container that its probe kills again and again gets ready in between, too.
 func TestAProbeThatKillsForEverIsStalled(t *testing.T) {
 	kills := conditions.Complaint{
-		Pod: "backend", Component: workload.ComponentBackend, Container: "c", Reason: "Unhealthy", Words: "Liveness probe failed: HTTP probe failed with statuscode: 404",
+		Pod: "backend", Component: workload.ComponentBackend, Container: "c", Reason: "Unhealthy",
+		Words: "Liveness probe failed: HTTP probe failed with statuscode: 404",
 		First: noon.Add(-11 * time.Minute), Last: noon,
 	}
-	for first, want := range map[time.Duration]string{-11 * time.Minute: v1alpha1.ConditionStalled, -time.Minute: v1alpha1.ConditionReconciling} {
+	for first, want := range map[time.Duration]string{
+		-11 * time.Minute: v1alpha1.ConditionStalled,
+		-time.Minute:      v1alpha1.ConditionReconciling,
+	} {
 		kills.First = noon.Add(first)
 		s := up(func(s *scene) {
 			s.world.Complaints, s.now, s.world.Backend.Status.ReadyReplicas = []conditions.Complaint{kills}, noon, 0
@@ -133,7 +152,10 @@ func TestAProbeThatKillsForEverIsStalled(t *testing.T) {
 			}
 		})
 		answer := s.ready(nil)
-		if answer.Reason != v1alpha1.ReasonProbeFailed || !strings.Contains(answer.Message, "is restarted by its livenessProbe: HTTP probe failed with statuscode: 404: correct spec.podTemplate.spec.containers[name=c].livenessProbe") {
+		if answer.Reason != v1alpha1.ReasonProbeFailed ||
+			!strings.Contains(answer.Message,
+				"is restarted by its livenessProbe: HTTP probe failed with statuscode: 404: correct "+
+					"spec.podTemplate.spec.containers[name=c].livenessProbe") {
 			t.Errorf("it says %v", answer)
 		}
 		if got := moves(s.at(noon), answer.Reason); got != want {
@@ -154,7 +176,12 @@ func TestWhatIsWaitedForIsSaidWhereItIsKnown(t *testing.T) {
 	}{
 		"nothing is said": {v1alpha1.TransportStreamableHTTP, nil, ""},
 		"nobody listens":  {v1alpha1.TransportStreamableHTTP, []conditions.Complaint{refused}, listens},
-		"our bridge":      {v1alpha1.TransportStdio, []conditions.Complaint{refused}, strings.TrimSuffix(listens, ": a pod of the backend is ready once its image listens on spec.port, on all addresses")},
+		"our bridge": {
+			v1alpha1.TransportStdio,
+			[]conditions.Complaint{refused},
+			strings.TrimSuffix(listens,
+				": a pod of the backend is ready once its image listens on spec.port, on all addresses"),
+		},
 	} {
 		s := up(func(s *scene) {
 			s.server.Spec.Transport, s.world.Complaints, s.world.Backend.Status.ReadyReplicas = tc.transport, tc.complaints, 0

@@ -26,7 +26,8 @@ func TestAConditionThatOthersHoldStays(t *testing.T) {
 		}
 	}
 	c := meta.FindStatusCondition(read(s).Status.Conditions, v1alpha1.ConditionReconciling)
-	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonHeldByOthers || c.LastTransitionTime.IsZero() {
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonHeldByOthers ||
+		c.LastTransitionTime.IsZero() {
 		t.Errorf("the condition is %v, want False and whole", c)
 	}
 	before := s.applies

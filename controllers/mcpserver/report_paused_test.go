@@ -23,9 +23,11 @@ func TestWhoHoldsARolloutIsTheCause(t *testing.T) {
 	part := partition(2)
 	behind := func(s *scene) { s.world.Backend.Status.UpdateRevision = "next" }
 	paused := conditions.False(v1alpha1.ReasonPaused,
-		"somebody has paused Deployment echo-proxy, so that its pods are not replaced: kubectl rollout resume deployment/echo-proxy")
-	parted := conditions.False(v1alpha1.ReasonPaused, "somebody has set spec.updateStrategy.rollingUpdate.partition of StatefulSet echo-backend to 2, "+
-		"so that pods below that number are not replaced: set it to 0")
+		"somebody has paused Deployment echo-proxy, so that its pods are not replaced: kubectl rollout resume "+
+			"deployment/echo-proxy")
+	parted := conditions.False(v1alpha1.ReasonPaused,
+		"somebody has set spec.updateStrategy.rollingUpdate.partition of StatefulSet echo-backend to 2, "+
+			"so that pods below that number are not replaced: set it to 0")
 	partedAt1 := conditions.False(v1alpha1.ReasonPaused, strings.Replace(parted.Message, "to 2", "to 1", 1))
 	says{
 		"paused, and all pods are new":        {up(pause), isUp},

@@ -28,7 +28,8 @@ func TestHowLongAReasonMayLast(t *testing.T) {
 // times the patience, not for ever; a change of its own holds nobody.
 func TestATurnHasAnEnd(t *testing.T) {
 	for rolls, want := range map[bool]string{true: v1alpha1.ConditionStalled, false: v1alpha1.ConditionReconciling} {
-		s := up(said(v1alpha1.ReasonUpdating), condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, ""))
+		s := up(said(v1alpha1.ReasonUpdating),
+			condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, ""))
 		moving := &s.server.Status.Conditions[1]
 		moving.ObservedGeneration, moving.LastTransitionTime = s.server.Generation, metav1.NewTime(noon)
 		s.server.Status.Workload.ConfigRollout = rolls

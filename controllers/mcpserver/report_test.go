@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,10 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
-	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
@@ -28,10 +25,13 @@ import (
 var (
 	starting    = conditions.False("Starting", "waiting for pods of the proxy and the backend to become ready")
 	updating    = conditions.False("Updating", "waiting for pods with the new content to replace the older ones")
-	unavailable = conditions.False("Unavailable", "the rollout is complete, but no pod of the proxy is ready, or none of the backend")
-	scaledDown  = conditions.False("ScaledToZero", "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
-	noRunner    = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: `+conditions.OfProxy.Pull)
-	cannotPull  = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: check its name, and spec.imagePullSecrets if it is private`)
+	unavailable = conditions.False("Unavailable",
+		"the rollout is complete, but no pod of the proxy is ready, or none of the backend")
+	scaledDown = conditions.False("ScaledToZero",
+		"spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
+	noRunner   = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: `+conditions.OfProxy.Pull)
+	cannotPull = conditions.False("ImagePull",
+		`the image "i" of container "c" cannot be pulled: check its name, and spec.imagePullSecrets if it is private`)
 )
 
 // joined adds a pod to the world.
@@ -71,7 +71,9 @@ func TestReadyOfWhatIsNotServed(t *testing.T) {
 		"replicas unset":     {up(func(s *scene) { s.server.Spec.Replicas, s.server.Spec.Proxy = nil, nil }), isUp},
 		"a protection that is not enforced": {
 			up(func(s *scene) { s.digest.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
-			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef are set, and this version does not enforce them: calls are refused until they are removed"),
+			conditions.False("NotEnforced",
+				"spec.authzConfig, spec.oidcConfigRef are set, and this version does not enforce them: calls are refused until "+
+					"they are removed"),
 		},
 	}.check(t)
 }
@@ -96,9 +98,12 @@ func TestReadyWhileContentMoves(t *testing.T) {
 		"a backend that does not run its content": {up(func(s *scene) {
 			s.world.Backend.Spec.Template.Annotations = running(older)
 		}), updating},
-		"a backend's spec not seen":      {up(said("Updating"), func(s *scene) { s.world.Backend.Generation++ }), updating},
-		"a backend between revisions":    {up(func(s *scene) { s.world.Backend.Status.UpdateRevision = "s" }), updating},
-		"a backend pod of older content": {up(said("Updating"), func(s *scene) { s.world.Backend.Status.Replicas = 2 }), updating},
+		"a backend's spec not seen":   {up(said("Updating"), func(s *scene) { s.world.Backend.Generation++ }), updating},
+		"a backend between revisions": {up(func(s *scene) { s.world.Backend.Status.UpdateRevision = "s" }), updating},
+		"a backend pod of older content": {
+			up(said("Updating"), func(s *scene) { s.world.Backend.Status.Replicas = 2 }),
+			updating,
+		},
 		"a runner of older content":      {up(func(s *scene) { s.server.Status.Runtime.Generation = 2 }), updating},
 		"a runner that has not reported": {up(func(s *scene) { s.server.Status.Runtime = nil }), updating},
 	}.check(t)
@@ -107,11 +112,16 @@ func TestReadyWhileContentMoves(t *testing.T) {
 // What is scaled keeps its content, and Ready.
 func TestReadyWhileSomethingIsScaled(t *testing.T) {
 	says{
-		"a surplus backend that ends":         {up(func(s *scene) { s.world.Backend.Status.Replicas = 2 }), isUp},
-		"one of new content":                  {up(said("Updating"), func(s *scene) { s.world.Backend.Status.Replicas = 2 }), updating},
-		"one that ends, of another's content": {up(func(s *scene) { s.world.Backend.Status.Replicas, s.world.Backend.Status.UpdateRevision = 2, "s" }), updating},
-		"a proxy":                             {up(func(s *scene) { s.world.Proxy.Generation++ }), isUp},
-		"a backend":                           {up(func(s *scene) { s.world.Backend.Generation++ }), isUp},
+		"a surplus backend that ends": {up(func(s *scene) { s.world.Backend.Status.Replicas = 2 }), isUp},
+		"one of new content": {
+			up(said("Updating"), func(s *scene) { s.world.Backend.Status.Replicas = 2 }),
+			updating,
+		},
+		"one that ends, of another's content": {
+			up(func(s *scene) { s.world.Backend.Status.Replicas, s.world.Backend.Status.UpdateRevision = 2, "s" }), updating,
+		},
+		"a proxy":   {up(func(s *scene) { s.world.Proxy.Generation++ }), isUp},
+		"a backend": {up(func(s *scene) { s.world.Backend.Generation++ }), isUp},
 		"to other content": {up(func(s *scene) {
 			s.world.Backend = backendOf(older)
 			s.world.Backend.Generation++
@@ -124,13 +134,25 @@ func TestReadyOfFirstAndOfLaterContent(t *testing.T) {
 		"nothing yet": {up(func(s *scene) {
 			s.server.Status, s.world = v1alpha1.MCPServerStatus{}, world{}
 		}), starting},
-		"the first content on its way":     {up(first, noBackend), starting},
-		"the first content, not ready":     {up(first, func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 }), starting},
-		"the first content, once more":     {up(said("Starting"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), starting},
+		"the first content on its way": {up(first, noBackend), starting},
+		"the first content, not ready": {
+			up(first, func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 }),
+			starting,
+		},
+		"the first content, once more": {
+			up(said("Starting"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), starting,
+		},
 		"the first content, that is ready": {up(first, answered(metav1.ConditionTrue, "Answers", "")), isUp},
-		"new content, not ready":           {up(said("Updating"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), updating},
-		"started again after a suspension": {up(said("Suspended"), func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 }), updating},
-		"still unavailable":                {up(said("Unavailable"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), unavailable},
+		"new content, not ready": {
+			up(said("Updating"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), updating,
+		},
+		"started again after a suspension": {
+			up(said("Suspended"), func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 }), updating,
+		},
+		"still unavailable": {
+			up(said("Unavailable"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }),
+			unavailable,
+		},
 		"the first content cannot be pulled": {up(first, func(s *scene) {
 			s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
 		}, noBackend), noRunner},
@@ -157,16 +179,25 @@ func TestReadySaysWhyNot(t *testing.T) {
 			s.world.Backend.Annotations = carrying(older)
 			s.world.Pods[1] = unpullable("backend", workload.ComponentBackend, current)
 		}), cannotPull},
-		"what the runner says": {up(noBackend,
-			condition("BackendApplied", metav1.ConditionFalse, "Refused", "the server said no")), conditions.False("Refused", "the server said no")},
+		"what the runner says": {
+			up(noBackend,
+				condition("BackendApplied", metav1.ConditionFalse, "Refused", "the server said no")),
+			conditions.False("Refused", "the server said no"),
+		},
 		"a pod's trouble before the runner's": {up(func(s *scene) {
 			s.world.Backend = backendOf(older)
 			s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
 		}, condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), noRunner},
-		"what the runner says of what has rolled out": {up(condition("BackendApplied", metav1.ConditionFalse, "NameTaken", "a Service")), conditions.False("NameTaken", "a Service")},
+		"what the runner says of what has rolled out": {
+			up(condition("BackendApplied", metav1.ConditionFalse, "NameTaken", "a Service")),
+			conditions.False("NameTaken", "a Service"),
+		},
 		"a runner that stands back": {up(func(s *scene) { s.world.Backend = backendOf(older) },
 			condition("BackendApplied", metav1.ConditionFalse, "StandingBack", "")), updating},
-		"what the runner of an earlier server said": {up(func(s *scene) { s.server.Status.Runtime.ServerUID = "another" }), updating},
+		"what the runner of an earlier server said": {
+			up(func(s *scene) { s.server.Status.Runtime.ServerUID = "another" }),
+			updating,
+		},
 		"what a runner said of other content": {up(func(s *scene) { s.digest.Hash = "other" },
 			condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), updating},
 	}.check(t)
@@ -186,20 +217,32 @@ func TestReadySaysWhatWasRefused(t *testing.T) {
 		err   error
 		want  conditions.Finding
 	}{
-		"a refusal":                        {up(), forbidden, failed(forbidden)},
-		"a refusal beside a fault":         {up(), errors.Join(broken, forbidden), failed(errors.Join(broken, forbidden))},
-		"a refusal of the intent":          {up(), put(&apply.BadIntent{Err: errors.New("422")}), failed(put(errors.New("422")))},
+		"a refusal":                {up(), forbidden, failed(forbidden)},
+		"a refusal beside a fault": {up(), errors.Join(broken, forbidden), failed(errors.Join(broken, forbidden))},
+		"a refusal of the intent": {
+			up(), put(&apply.BadIntent{Err: errors.New("422")}),
+			failed(put(errors.New("422"))),
+		},
 		"a refusal while suspended":        {suspended, forbidden, failed(forbidden)},
 		"a fault":                          {up(), broken, isUp},
 		"no connection":                    {up(), put(errors.New("refused")), isUp},
 		"too many requests":                {up(), put(apierrors.NewTooManyRequestsError("later")), isUp},
 		"a fault while content moves":      {moving, broken, failed(broken)},
 		"a fault while it is to be halted": {suspended, broken, failed(broken)},
-		"a foreign object": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", apply.ErrForeign), conditions.False("NameTaken",
-			"applying Service ns/echo-proxy: an object of this name exists that is not controlled by the same owner: delete or rename that object, give this server another name, "+
-				"or annotate the object with freehold.dev/adopt=true to hand it over")},
-		"one that was handed over": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", &apply.Unadoptable{Err: errors.New("no")}), conditions.False("NotAdoptable",
-			"applying Service ns/echo-proxy: an object of this name was handed over, but cannot be taken over: no: Freehold left it as it is; delete or rename it, or give this server another name")},
+		"a foreign object": {
+			up(), fmt.Errorf("applying Service ns/echo-proxy: %w", apply.ErrForeign),
+			conditions.False("NameTaken",
+				"applying Service ns/echo-proxy: an object of this name exists that is not controlled by the same owner: delete "+
+					"or rename that object, give this server another name, "+
+					"or annotate the object with freehold.dev/adopt=true to hand it over"),
+		},
+		"one that was handed over": {
+			up(),
+			fmt.Errorf("applying Service ns/echo-proxy: %w", &apply.Unadoptable{Err: errors.New("no")}),
+			conditions.False("NotAdoptable",
+				"applying Service ns/echo-proxy: an object of this name was handed over, but cannot be taken over: no: Freehold "+
+					"left it as it is; delete or rename it, or give this server another name"),
+		},
 	} {
 		if diff := cmp.Diff(tc.want, tc.scene.ready(tc.err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -209,7 +252,8 @@ func TestReadySaysWhatWasRefused(t *testing.T) {
 
 func TestTrouble(t *testing.T) {
 	missing := `MountVolume.SetUp failed for volume "v" : configmap "c" not found`
-	needs := conditions.False("MissingReference", `volume "v": configmap "c" not found: create it, or correct spec.volumes`)
+	needs := conditions.False("MissingReference",
+		`volume "v": configmap "c" not found: create it, or correct spec.volumes`)
 	creating := func(name string) corev1.Pod {
 		return waiting(pod(name, workload.ComponentBackend, current), "ContainerCreating", "")
 	}
@@ -217,11 +261,18 @@ func TestTrouble(t *testing.T) {
 		world world
 		want  *conditions.Finding
 	}{
-		"none":                      {up().world, nil},
-		"no pods":                   {world{}, nil},
-		"a pod's":                   {world{Pods: []corev1.Pod{pod("a", workload.ComponentBackend, current), unpullable("b", workload.ComponentBackend, current)}}, &cannotPull},
+		"none":    {up().world, nil},
+		"no pods": {world{}, nil},
+		"a pod's": {
+			world{Pods: []corev1.Pod{
+				pod("a", workload.ComponentBackend, current),
+				unpullable("b", workload.ComponentBackend, current),
+			}}, &cannotPull,
+		},
 		"a pod's of older revision": {world{Pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, older)}}, nil},
-		"a pod's without revision":  {world{Pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, revision.Revision{})}}, nil},
+		"a pod's without revision": {
+			world{Pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, revision.Revision{})}}, nil,
+		},
 		"a pod's that is going": {world{Pods: []corev1.Pod{func() corev1.Pod {
 			p := unpullable("a", workload.ComponentBackend, current)
 			p.DeletionTimestamp = &metav1.Time{}
@@ -230,25 +281,55 @@ func TestTrouble(t *testing.T) {
 		"a pod's that was evicted": {world{Pods: []corev1.Pod{func() corev1.Pod {
 			p := pod("a", workload.ComponentProxy, current)
 			p.Status.Phase = corev1.PodFailed
-			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}
+			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{
+				Name:  "c",
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}},
+			}
 			return p
 		}()}}, nil},
-		"a mount's":                    {world{Pods: []corev1.Pod{creating("a")}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, &needs},
-		"an old mount's":               {world{Pods: []corev1.Pod{pod("a", workload.ComponentBackend, current)}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, nil},
-		"a mount's of another pod":     {world{Pods: []corev1.Pod{creating("a")}, Complaints: []conditions.Complaint{complains("b", "FailedMount", missing)}}, nil},
-		"a mount's of older content":   {world{Pods: []corev1.Pod{waiting(pod("a", workload.ComponentBackend, older), "ContainerCreating", "")}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, nil},
-		"the pod's before the mount's": {world{Pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, current)}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, &cannotPull},
+		"a mount's": {
+			world{Pods: []corev1.Pod{creating("a")}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}},
+			&needs,
+		},
+		"an old mount's": {
+			world{
+				Pods:       []corev1.Pod{pod("a", workload.ComponentBackend, current)},
+				Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)},
+			}, nil,
+		},
+		"a mount's of another pod": {
+			world{Pods: []corev1.Pod{creating("a")}, Complaints: []conditions.Complaint{complains("b", "FailedMount", missing)}},
+			nil,
+		},
+		"a mount's of older content": {
+			world{
+				Pods:       []corev1.Pod{waiting(pod("a", workload.ComponentBackend, older), "ContainerCreating", "")},
+				Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)},
+			}, nil,
+		},
+		"the pod's before the mount's": {
+			world{
+				Pods:       []corev1.Pod{unpullable("a", workload.ComponentBackend, current)},
+				Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)},
+			}, &cannotPull,
+		},
 		"a mount that was mended: the container runs": {world{
 			Pods:       []corev1.Pod{unready(pod("a", workload.ComponentBackend, current))},
 			Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)},
 		}, nil},
 		"pods that are refused": {
 			world{Proxy: failing(current, corev1.ConditionTrue)},
-			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"},
+			&conditions.Finding{
+				Status: "False", Reason: "PodRefused",
+				Message: "the API server refuses the pod: it is forbidden: no",
+			},
 		},
 		"backend pods that are refused": {
 			world{Backend: backendOf(current)},
-			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"},
+			&conditions.Finding{
+				Status: "False", Reason: "PodRefused",
+				Message: "the API server refuses the pod: it is forbidden: no",
+			},
 		},
 		"backend pods of older content":           {world{Backend: backendOf(older)}, nil},
 		"pods that were refused":                  {world{Proxy: failing(current, corev1.ConditionFalse)}, nil},
@@ -295,7 +376,8 @@ func TestFindings(t *testing.T) {
 		"a name that is taken": {up(), apply.ErrForeign, "Accepted=True Ready=False Stalled=True"},
 		"a stranger in the pods": {up(func(s *scene) {
 			s.world.Proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: "mcpserver.freehold.dev/children", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+				Manager: "mcpserver.freehold.dev/children", Operation: "Apply",
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 			}}
 			s.world.Proxy.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}}
 		}), nil, "Accepted=True ForeignPodContent=True Ready=True"},
@@ -313,11 +395,22 @@ func TestFindingsOfWhatStops(t *testing.T) {
 			p.Status.Phase = corev1.PodFailed
 			return p
 		}())), nil, "Accepted=True Suspended=True"},
-		"a pod that ends":            {up(suspended, gone, joined(pod("b", workload.ComponentBackend, current))), nil, "Accepted=True Ready=False Reconciling=True"},
-		"stopped, for other content": {up(suspended, gone, func(s *scene) { s.digest.Hash = "other" }), nil, "Accepted=True Ready=False Reconciling=True"},
-		"stopped, and refused":       {up(suspended, gone), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
+		"a pod that ends": {
+			up(suspended, gone, joined(pod("b", workload.ComponentBackend, current))), nil,
+			"Accepted=True Ready=False Reconciling=True",
+		},
+		"stopped, for other content": {
+			up(suspended, gone, func(s *scene) { s.digest.Hash = "other" }), nil,
+			"Accepted=True Ready=False Reconciling=True",
+		},
+		"stopped, and refused": {
+			up(suspended, gone), &apply.BadIntent{Err: errors.New("no")},
+			"Accepted=True Ready=False Reconciling=True",
+		},
 		"stopped, and wrong": {
-			up(suspended, gone, func(s *scene) { s.digest.Problems = []podtemplate.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
+			up(suspended, gone, func(s *scene) {
+				s.digest.Problems = []podtemplate.Problem{{Field: "spec.podTemplate", Message: "no"}}
+			}), nil,
 			"Accepted=False Ready=False Stalled=True",
 		},
 		"no backends": {up(wants(0), gone), nil, "Accepted=True Suspended=True"},
@@ -326,165 +419,4 @@ func TestFindingsOfWhatStops(t *testing.T) {
 			s.world.Proxy.Status, s.world.Pods = appsv1.DeploymentStatus{ObservedGeneration: 4}, s.world.Pods[1:]
 		}), nil, "Accepted=True Suspended=True"},
 	}.check(t)
-}
-
-// states are the conditions that each scene is to state.
-type states map[string]struct {
-	scene   scene
-	applied error
-	want    string
-}
-
-func (table states) check(t *testing.T) {
-	t.Helper()
-	for name, tc := range table {
-		t.Run(name, func(t *testing.T) {
-			found := tc.scene.says(tc.applied)
-			var got []string
-			for _, kind := range []string{"Accepted", "FinalizerMissing", "ForeignPodContent", "Ready", "Reconciling", "Stalled", "Suspended"} {
-				f, ok := found[kind]
-				if !ok {
-					continue
-				}
-				got = append(got, fmt.Sprintf("%s=%s", kind, f.Status))
-				if r := found["Ready"]; (kind == "Reconciling" || kind == "Stalled") && (f.Reason != r.Reason || f.Message != r.Message) {
-					t.Errorf("%s says %s, and Ready says %s", kind, f.Reason, r.Reason)
-				}
-			}
-			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func suspended(s *scene) { s.server.Spec.Suspend = true }
-
-// gone scales proxy and backend to zero, and they are.
-func gone(s *scene) {
-	s.world.Proxy.Spec.Replicas, s.world.Proxy.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 4}
-	s.world.Backend.Spec.Replicas, s.world.Backend.Status = new(int32(0)), appsv1.StatefulSetStatus{ObservedGeneration: 2}
-	s.world.Pods = nil
-}
-
-func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
-	problems := []podtemplate.Problem{{Field: "spec.a", Message: "no"}, {Field: "spec.b", Message: "neither"}}
-	for name, tc := range map[string]struct {
-		scene scene
-		runs  string
-	}{
-		"later":     {up(), "The last accepted content keeps running"},
-		"at first":  {up(func(s *scene) { s.world = world{} }), "Nothing runs before that"},
-		"suspended": {up(suspended), "Nothing runs before that"},
-		"unguarded": {
-			up(func(s *scene) { s.digest.Guards = "authorization" }), "The proxy is stopped until then, because it does not enforce what the spec asks for",
-		},
-	} {
-		tc.scene.digest.Problems = problems
-		want := conditions.False("SpecInvalid", "spec.a: no; spec.b: neither. "+tc.runs)
-		if diff := cmp.Diff(want, tc.scene.says(nil)["Accepted"]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-// A spec that is not accepted says where nothing is reached yet.
-func TestTheURLOfARefusedSpecIsNotReported(t *testing.T) {
-	s := up(func(s *scene) { s.digest.Problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}} })
-	got, _ := report.Scalars(s.snap(), s.plan(), conditions.False("SpecInvalid", ""))
-	if got == nil || *got.Status.URL != "http://old" {
-		t.Errorf("stated is %+v, want the old URL", got)
-	}
-}
-
-func wants(n int32) edit { return func(s *scene) { s.server.Spec.Replicas = new(n) } }
-
-func TestScalarStatus(t *testing.T) {
-	reported := func(replicas, ready int32) edit {
-		return func(s *scene) {
-			s.server.Status.URL = "http://old"
-			s.server.Status.Replicas, s.server.Status.ReadyReplicas = new(replicas), new(ready)
-		}
-	}
-	backend := func(replicas, ready int32) edit {
-		return func(s *scene) {
-			s.world.Backend.Status.Replicas, s.world.Backend.Status.ReadyReplicas = replicas, ready
-		}
-	}
-	is, moves, halted := conditions.True("Ready", ""), conditions.False("Updating", ""), conditions.False("Suspended", "")
-	for name, tc := range map[string]struct {
-		scene scene
-		ready conditions.Finding
-		want  string // replicas and ready, empty where nothing is stated
-	}{
-		"first, once one is ready":            {up(first), is, "1/1"},
-		"before one is ready":                 {up(first, backend(1, 0)), starting, ""},
-		"without a backend":                   {up(reported(1, 1), noBackend), moves, ""},
-		"with an earlier server's backend":    {up(func(s *scene) { free(s.world.Backend) }), moves, ""},
-		"first, of several":                   {up(first, wants(3), backend(3, 1)), is, "3/1"},
-		"while they come up":                  {up(wants(3), backend(3, 2), reported(1, 1)), is, "1/1"},
-		"while one of them cannot":            {up(wants(3), backend(3, 2), reported(1, 1), joined(unpullable("backend-2", workload.ComponentBackend, current))), is, "3/2"},
-		"while an old pod of them cannot":     {up(wants(3), backend(3, 2), reported(1, 1), joined(unpullable("backend-2", workload.ComponentBackend, older))), is, "1/1"},
-		"once all are up":                     {up(wants(3), backend(3, 3), reported(1, 1)), is, "3/3"},
-		"while they go down one by one":       {up(wants(1), backend(3, 2), reported(3, 3)), is, "3/3"},
-		"once they have gone":                 {up(wants(1), backend(1, 1), reported(3, 3)), is, "1/1"},
-		"one falls":                           {up(wants(3), backend(3, 2), reported(3, 3)), is, "3/2"},
-		"one falls while content moves":       {up(wants(3), backend(3, 2), reported(3, 3)), moves, "3/2"},
-		"it comes back among the others":      {up(wants(3), backend(3, 3), reported(3, 2)), is, "3/3"},
-		"half of what fell comes back":        {up(wants(3), backend(3, 2), reported(3, 1)), is, "3/1"},
-		"all fall":                            {up(backend(1, 0), reported(1, 1)), unavailable, "1/0"},
-		"some come back, and it is not ready": {up(wants(3), backend(3, 1), reported(3, 0)), unavailable, "3/1"},
-		"suspended":                           {up(backend(0, 0), reported(1, 1), func(s *scene) { s.server.Spec.Suspend = true }), halted, "0/0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			snap := tc.scene.snap()
-			snap.Settling = time.Second
-			got, _ := report.Scalars(snap, tc.scene.plan(), tc.ready)
-			if got == nil {
-				if tc.want != "" {
-					t.Errorf("nothing is stated, want %s", tc.want)
-				}
-				return
-			}
-			var replicas, up int32
-			if _, err := fmt.Sscanf(tc.want, "%d/%d", &replicas, &up); err != nil {
-				t.Fatalf("stated is %d/%d, want nothing", *got.Status.Replicas, *got.Status.ReadyReplicas)
-			}
-			want := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
-				WithURL("http://echo-proxy.ns.svc:8000/mcp").WithReplicas(replicas).WithReadyReplicas(up).
-				WithSelector("app.kubernetes.io/component=backend,freehold.dev/server=echo"))
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// Pods that neither come nor are in trouble, as where readiness never passes, are
-// reported after a while: an autoscaler divides by how many there are.
-func TestReplicasThatStayAreReported(t *testing.T) {
-	l := newLife(t)
-	l.isBorn()
-	backend := func(replicas, ready int32) {
-		l.backend().Spec.Replicas, l.backend().Status.Replicas, l.backend().Status.ReadyReplicas = new(int32(5)), replicas, ready
-	}
-	said := func(step string, after time.Duration, want, again string) {
-		t.Helper()
-		l.passes(step, after)
-		s := read(l.stored).Status
-		if got := fmt.Sprintf("%d/%d", *s.Replicas, *s.ReadyReplicas); got != want || l.states[len(l.states)-1].Again != again {
-			t.Errorf("%s: %s are reported, and looked at again in %q; want %s and %q", step, got, l.states[len(l.states)-1].Again, want, again)
-		}
-	}
-	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.Replicas = new(int32(5)) })
-	backend(5, 1)
-	said("pods are made", time.Second, "1/1", "1m0s")
-	said("they come up", 59*time.Second, "1/1", "1s")
-	backend(5, 2)
-	said("one is up", 500*time.Millisecond, "1/1", "1m0s")
-	backend(5, 3)
-	said("another is up", 59*time.Second, "1/1", "1m0s")
-	said("the others do not come", time.Minute, "5/3", "")
-	backend(5, 5)
-	said("all are there", time.Hour, "5/5", "")
 }

@@ -18,8 +18,10 @@ import (
 // next pass, which is refused again.
 func TestARefusalInOtherWordsIsSaidOnceAMinute(t *testing.T) {
 	for name, words := range map[string]func(try int) string{
-		"another port each time": func(try int) string { return fmt.Sprintf("denied: read tcp 10.0.0.2:%d: connection reset", 40000+try) },
-		"two webhooks in turns":  func(try int) string { return "denied by " + []string{"images", "quotas"}[try%2] },
+		"another port each time": func(try int) string {
+			return fmt.Sprintf("denied: read tcp 10.0.0.2:%d: connection reset", 40000+try)
+		},
+		"two webhooks in turns": func(try int) string { return "denied by " + []string{"images", "quotas"}[try%2] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := settled(t)
@@ -48,7 +50,8 @@ func TestARefusalInOtherWordsIsSaidOnceAMinute(t *testing.T) {
 					changes++
 				}
 				last = ready.Message
-				if moving := meta.FindStatusCondition(read(s).Status.Conditions, v1alpha1.ConditionReconciling); moving.Message != last {
+				if moving := meta.FindStatusCondition(read(s).Status.Conditions,
+					v1alpha1.ConditionReconciling); moving.Message != last {
 					t.Errorf("Ready says %q, and Reconciling %q", last, moving.Message)
 				}
 			}

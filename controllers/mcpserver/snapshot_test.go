@@ -101,7 +101,8 @@ func TestWhoControlsAChild(t *testing.T) {
 		"nobody's":      {free(backendOf(current)), snapshot.Orphan},
 		"this server's": {controlled(backendOf(current), server), snapshot.Ours},
 		"an earlier server's": {
-			controlled(backendOf(current), &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", UID: "earlier"}}), snapshot.Foreign,
+			controlled(backendOf(current), &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", UID: "earlier"}}),
+			snapshot.Foreign,
 		},
 	} {
 		s, err := readWith(t, cached{backend: tc.backend}, nil, server)
@@ -115,13 +116,18 @@ func TestWhoControlsAChild(t *testing.T) {
 }
 
 func controlled(s *appsv1.StatefulSet, by *v1alpha1.MCPServer) *appsv1.StatefulSet {
-	s.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(by, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))}
+	s.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(by, v1alpha1.SchemeGroupVersion.WithKind("MCPServer")),
+	}
 	return s
 }
 
 // A world that could be read in part only is none.
 func TestAReadThatFailsEndsThePass(t *testing.T) {
-	for failing, says := range map[string]string{"echo-proxy": "reading *v1.Service ns/echo-proxy: no answer", "pods": "listing pods: no answer"} {
+	for failing, says := range map[string]string{
+		"echo-proxy": "reading *v1.Service ns/echo-proxy: no answer",
+		"pods":       "listing pods: no answer",
+	} {
 		if _, err := readWith(t, cached{failing: failing}, nil, echo()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", failing, err, says)
 		}
@@ -158,26 +164,49 @@ func TestOutdatedRunConfigs(t *testing.T) {
 	theirs.OwnerReferences = nil
 	renamed := config(older)
 	renamed.Name = "a-copy"
-	all := []metav1.PartialObjectMetadata{theirs, renamed, config(older), config(current), config(newer), {ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}}}
+	all := []metav1.PartialObjectMetadata{
+		theirs, renamed, config(older), config(current), config(newer),
+		{ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}},
+	}
 	for name, tc := range map[string]struct {
 		edits []edit
 		want  []string
 	}{
-		"what is older than what runs":                    {nil, []string{"echo-run-2-bbb"}},
-		"what a pod still mounts stays":                   {[]edit{func(s *scene) { s.world.Pods = append(s.world.Pods, pod("old", workload.ComponentProxy, older)) }}, nil},
-		"what is wanted stays, without pods too":          {[]edit{func(s *scene) { s.world.Pods = nil }}, []string{"echo-run-2-bbb"}},
-		"nothing before the rollout":                      {[]edit{func(s *scene) { s.world.Proxy.Status.UpdatedReplicas = 0 }, surge(intstr.FromInt32(1))}, nil},
-		"a rollout that hangs, with all pods it may have": {[]edit{hangs(pod("good", workload.ComponentProxy, good))}, []string{"echo-run-2-bbb"}},
-		"and with one that ends":                          {[]edit{hangs(pod("good", workload.ComponentProxy, good), ended(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }))}, []string{"echo-run-2-bbb"}},
-		"an earlier one's pod is to come":                 {[]edit{hangs()}, nil},
-		"it was evicted":                                  {[]edit{hangs(ended(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))}, nil},
-		"a backend's pod takes no place":                  {[]edit{hangs(pod("backend", workload.ComponentBackend, good))}, nil},
-		"a percentage is rounded up":                      {[]edit{hangs(pod("good", workload.ComponentProxy, good)), surge(intstr.FromString("25%"))}, []string{"echo-run-2-bbb"}},
-		"more may come":                                   {[]edit{hangs(pod("good", workload.ComponentProxy, good)), surge(intstr.FromInt32(2))}, nil},
-		"nothing before it is observed":                   {[]edit{func(s *scene) { s.world.Proxy.Generation++ }}, nil},
-		"nothing without a proxy":                         {[]edit{func(s *scene) { s.world.Proxy = nil }}, nil},
-		"nothing while another content runs":              {[]edit{func(s *scene) { s.world.Proxy = proxyOf(older) }}, nil},
-		"nothing without a revision":                      {[]edit{func(s *scene) { s.world.Proxy = proxyOf(revision.Revision{}) }}, nil},
+		"what is older than what runs": {nil, []string{"echo-run-2-bbb"}},
+		"what a pod still mounts stays": {
+			[]edit{func(s *scene) { s.world.Pods = append(s.world.Pods, pod("old", workload.ComponentProxy, older)) }}, nil,
+		},
+		"what is wanted stays, without pods too": {
+			[]edit{func(s *scene) { s.world.Pods = nil }},
+			[]string{"echo-run-2-bbb"},
+		},
+		"nothing before the rollout": {
+			[]edit{func(s *scene) { s.world.Proxy.Status.UpdatedReplicas = 0 }, surge(intstr.FromInt32(1))}, nil,
+		},
+		"a rollout that hangs, with all pods it may have": {
+			[]edit{hangs(pod("good", workload.ComponentProxy, good))},
+			[]string{"echo-run-2-bbb"},
+		},
+		"and with one that ends": {
+			[]edit{hangs(pod("good", workload.ComponentProxy, good),
+				ended(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }))}, []string{"echo-run-2-bbb"},
+		},
+		"an earlier one's pod is to come": {[]edit{hangs()}, nil},
+		"it was evicted": {
+			[]edit{hangs(ended(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))}, nil,
+		},
+		"a backend's pod takes no place": {[]edit{hangs(pod("backend", workload.ComponentBackend, good))}, nil},
+		"a percentage is rounded up": {
+			[]edit{hangs(pod("good", workload.ComponentProxy, good)), surge(intstr.FromString("25%"))},
+			[]string{"echo-run-2-bbb"},
+		},
+		"more may come": {
+			[]edit{hangs(pod("good", workload.ComponentProxy, good)), surge(intstr.FromInt32(2))}, nil,
+		},
+		"nothing before it is observed":      {[]edit{func(s *scene) { s.world.Proxy.Generation++ }}, nil},
+		"nothing without a proxy":            {[]edit{func(s *scene) { s.world.Proxy = nil }}, nil},
+		"nothing while another content runs": {[]edit{func(s *scene) { s.world.Proxy = proxyOf(older) }}, nil},
+		"nothing without a revision":         {[]edit{func(s *scene) { s.world.Proxy = proxyOf(revision.Revision{}) }}, nil},
 		"a pod with a broken revision changes nothing": {[]edit{func(s *scene) {
 			p := pod("odd", workload.ComponentProxy, older)
 			delete(p.Annotations, revision.AnnotationHash)
@@ -232,7 +261,11 @@ func TestFewRunConfigsAreKeptOfARolloutThatHangs(t *testing.T) {
 func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
 	now, recorder := noon.Add(time.Hour), events.NewFakeRecorder(10)
 	refused := func(why string) *corev1.Event {
-		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "refused"}, LastTimestamp: metav1.NewTime(now), Message: `create Pod echo-backend-1 in StatefulSet echo-backend failed error: pods "echo-backend-1" is forbidden: ` + why}
+		return &corev1.Event{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: "ns", Name: "refused"},
+			LastTimestamp: metav1.NewTime(now),
+			Message:       `create Pod echo-backend-1 in StatefulSet echo-backend failed error: pods "echo-backend-1" is forbidden: ` + why,
+		}
 	}
 	quota := "exceeded quota: q, requested: pods=1, used: pods=%d, limited: pods=3"
 	r, s := settled(t)
@@ -253,7 +286,11 @@ func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
 	}{
 		{0, fmt.Sprintf(quota, 3), ""},
 		{9 * time.Second, fmt.Sprintf(quota, 3), ""},
-		{time.Second, fmt.Sprintf(quota, 3), "Warning PodRefused the API server refuses the pod: it is forbidden: exceeded quota: q, requested: pods=1, limited: pods=3: lower spec.replicas, or raise the quota"},
+		{
+			time.Second, fmt.Sprintf(quota, 3),
+			"Warning PodRefused the API server refuses the pod: it is forbidden: exceeded quota: q, requested: pods=1, " +
+				"limited: pods=3: lower spec.replicas, or raise the quota",
+		},
 		{30 * time.Second, fmt.Sprintf(quota, 2), ""},
 		{2 * 30 * time.Second, "no", "Warning PodRefused the API server refuses the pod: it is forbidden: no"},
 	} {

@@ -49,7 +49,9 @@ func TestAServerGoesInOrderWhereALabelIsGone(t *testing.T) {
 	r.reader.Cache = labelled{s}
 	s.put(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "echo-backend", UID: "policy",
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(read(s), v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(read(s), v1alpha1.SchemeGroupVersion.WithKind("MCPServer")),
+		},
 	}})
 	unlabelled(t, s)
 	server := read(s)

@@ -136,7 +136,9 @@ type storedStatus struct {
 	s                        *stored
 }
 
-func (s storedStatus) Apply(_ context.Context, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (s storedStatus) Apply(
+	_ context.Context, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+) error {
 	options := client.SubResourceApplyOptions{}
 	options.ApplyOpts(opts)
 	return s.s.apply(ac, options.FieldManager, "status")
@@ -166,7 +168,9 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 		return err
 	}
 	obj := made.(client.Object)
-	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": intent.GetName(), "namespace": intent.GetNamespace()}}}
+	live := &unstructured.Unstructured{
+		Object: map[string]any{"metadata": map[string]any{"name": intent.GetName(), "namespace": intent.GetNamespace()}},
+	}
 	if have, ok := s.objects[storedKey{intent.GetKind(), intent.GetName()}]; ok {
 		if live.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(have); err != nil {
 			return err
@@ -181,7 +185,8 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	if err != nil {
 		return err
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged.(*unstructured.Unstructured).Object, obj); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged.(*unstructured.Unstructured).Object,
+		obj); err != nil {
 		return err
 	}
 	if s.admit != nil {
@@ -212,7 +217,8 @@ func fieldManager(gvk schema.GroupVersionKind, subresource string) (*managedfiel
 	if !ok {
 		converter = clientac.NewTypeConverter(scheme)
 	}
-	return managedfields.NewDefaultCRDFieldManager(converter, asIs{}, asIs{}, asIs{}, gvk, gvk.GroupVersion(), subresource, nil)
+	return managedfields.NewDefaultCRDFieldManager(converter, asIs{}, asIs{}, asIs{}, gvk, gvk.GroupVersion(), subresource,
+		nil)
 }
 
 // asIs converts, defaults and creates nothing: every kind here has one version.

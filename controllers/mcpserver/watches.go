@@ -37,7 +37,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 	}})
 	name := strings.ToLower(r.kind.Object.Kind)
-	build := ctrl.NewControllerManagedBy(mgr).Named(name).For(r.kind.New()).WithOptions(options).WithLogConstructor(r.Log(mgr, name, "server"))
+	build := ctrl.NewControllerManagedBy(mgr).Named(name).For(r.kind.New()).WithOptions(options).
+		WithLogConstructor(r.Log(mgr, name, "server"))
 	for _, child := range Watched() {
 		build.Watches(child, handler.EnqueueRequestsFromMapFunc(r.owner))
 	}
@@ -59,7 +60,8 @@ func (r *Reconciler) referring(config string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		servers, err := references.To(ctx, r.reader.Cache, config, obj.GetNamespace(), obj.GetName())
 		if err != nil {
-			logf.FromContext(ctx).Error(err, "cannot list the servers that refer to a configuration", "namespace", obj.GetNamespace(), "config", obj.GetName())
+			logf.FromContext(ctx).Error(err, "cannot list the servers that refer to a configuration", "namespace",
+				obj.GetNamespace(), "config", obj.GetName())
 			return nil
 		}
 		requests := make([]reconcile.Request, 0, len(servers))

@@ -96,7 +96,8 @@ func (v waves) wake(ctx context.Context, of followed, q queue) {
 	}
 	plan, err := v.reader.Plan(ctx, of.Namespace, config)
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "cannot tell which server takes a configuration next", "namespace", of.Namespace, "config", of.Name)
+		logf.FromContext(ctx).Error(err, "cannot tell which server takes a configuration next", "namespace", of.Namespace,
+			"config", of.Name)
 		return
 	}
 	for _, next := range plan.Admitted {

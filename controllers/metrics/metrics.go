@@ -44,18 +44,24 @@ const (
 // The metrics that are counted as things happen.
 var (
 	Applies = counter("freehold_applies_total",
-		"Intents by field manager, and by what came of each: created or configured (sent), unchanged (not sent, because the object is as the intent says), "+
-			"conflict (not sent, or fields left out, because another field manager holds them), moved (the object changed since it was read; the next pass looks again), "+
+		"Intents by field manager, and by what came of each: created or configured (sent), unchanged (not sent, because "+
+			"the object is as the intent says), "+
+			"conflict (not sent, or fields left out, because another field manager holds them), moved (the object changed "+
+			"since it was read; the next pass looks again), "+
 			"refused (by the API server, or because the object is not Freehold's) or failed (no answer).", "manager", "result")
 	Repairs = counter("freehold_field_repairs_total",
 		"Writes that set back fields which another field manager had changed, by kind of object.", "kind")
 	Conflicts = counter("freehold_field_conflicts_total",
-		"Intents that were not applied in full because another field manager repeatedly changes fields of Freehold, or holds shared ones, by kind of object.", "kind")
+		"Intents that were not applied in full because another field manager repeatedly changes fields of Freehold, or "+
+			"holds shared ones, by kind of object.", "kind")
 	Contended = gauge("freehold_contended_fields",
-		"Fields that another field manager and Freehold both state, with other values, in the last pass over each object, by kind of the object reconciled.", "kind")
+		"Fields that another field manager and Freehold both state, with other values, in the last pass over each object, "+
+			"by kind of the object reconciled.", "kind")
 	Passes = counter("freehold_passes_total",
-		"Passes over objects by kind, and by outcome: done, waiting (for a time or for another party), moved (the object changed since it was read), "+
-			"refused (a write was refused; it is tried again, at least once a minute), failed (retried with a growing pause) or defect (no retry helps; please report it).", "kind", "outcome")
+		"Passes over objects by kind, and by outcome: done, waiting (for a time or for another party), moved (the object "+
+			"changed since it was read), "+
+			"refused (a write was refused; it is tried again, at least once a minute), failed (retried with a growing pause) "+
+			"or defect (no retry helps; please report it).", "kind", "outcome")
 	Claims = counter("freehold_workload_claims_total",
 		"Workload generations claimed, by kind: changes of content that replace pods.", "kind")
 )

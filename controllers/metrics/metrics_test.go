@@ -24,7 +24,8 @@ func counts(t *testing.T) string {
 	}
 	var lines []string
 	for _, family := range families {
-		if !slices.Contains([]string{"freehold_objects", "freehold_object_conditions", "freehold_rollouts_held"}, family.GetName()) {
+		if !slices.Contains([]string{"freehold_objects", "freehold_object_conditions", "freehold_rollouts_held"},
+			family.GetName()) {
 			continue
 		}
 		for _, m := range family.GetMetric() {
@@ -32,7 +33,8 @@ func counts(t *testing.T) string {
 			for _, label := range m.GetLabel() {
 				labels = append(labels, label.GetValue())
 			}
-			lines = append(lines, fmt.Sprintf("%s %s %v", strings.TrimPrefix(family.GetName(), "freehold_"), strings.Join(labels, " "), m.GetGauge().GetValue()))
+			lines = append(lines, fmt.Sprintf("%s %s %v", strings.TrimPrefix(family.GetName(), "freehold_"),
+				strings.Join(labels, " "), m.GetGauge().GetValue()))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -76,7 +78,8 @@ rollouts_held MCPServer 0`
 // what only grows.
 func TestNamesFollowTheConventions(t *testing.T) {
 	for _, row := range All() {
-		if !regexp.MustCompile(`^freehold_[a-z]+(_[a-z]+)*$`).MatchString(row.Name) || strings.HasSuffix(row.Name, "_total") != (row.Type == "counter") {
+		if !regexp.MustCompile(`^freehold_[a-z]+(_[a-z]+)*$`).MatchString(row.Name) ||
+			strings.HasSuffix(row.Name, "_total") != (row.Type == "counter") {
 			t.Errorf("%s is no name for a %s", row.Name, row.Type)
 		}
 		for _, label := range row.Labels {
@@ -89,7 +92,8 @@ func TestNamesFollowTheConventions(t *testing.T) {
 
 // TestThePageHasEveryMetric holds docs/metrics.md to All; -update writes it.
 func TestThePageHasEveryMetric(t *testing.T) {
-	const page, begin, end = "../../docs/metrics.md", "<!-- generated from controllers/metrics -->\n", "<!-- end of what is generated -->\n"
+	const page, begin, end = "../../docs/metrics.md", "<!-- generated from controllers/metrics -->\n",
+		"<!-- end of what is generated -->\n"
 	var table strings.Builder
 	table.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
 	for _, row := range All() {

@@ -35,9 +35,11 @@ var (
 	objects = described("freehold_objects",
 		"Objects by kind, as each operator pod reads them, whether it leads or not.", "kind")
 	conditions = described("freehold_object_conditions",
-		"Conditions of objects by kind, condition, status and reason, as each operator pod reads them, whether it leads or not.", "kind", "condition", "status", "reason")
+		"Conditions of objects by kind, condition, status and reason, as each operator pod reads them, whether it leads or "+
+			"not.", "kind", "condition", "status", "reason")
 	held = described("freehold_rollouts_held",
-		"Shared configurations whose rollout stopped because a workload is not ready with the changed content, by kind.", "kind")
+		"Shared configurations whose rollout stopped because a workload is not ready with the changed content, by kind.",
+		"kind")
 	counted = &collector{}
 )
 
@@ -83,7 +85,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 		for s, n := range states {
-			to <- prometheus.MustNewConstMetric(conditions, prometheus.GaugeValue, float64(n), source.Kind, s.condition, s.status, s.reason)
+			to <- prometheus.MustNewConstMetric(conditions, prometheus.GaugeValue, float64(n), source.Kind, s.condition,
+				s.status, s.reason)
 		}
 		to <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(len(all)), source.Kind)
 		to <- prometheus.MustNewConstMetric(held, prometheus.GaugeValue, float64(stopped), source.Kind)

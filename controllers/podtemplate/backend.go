@@ -85,7 +85,9 @@ func restarted(at string) map[string]string {
 // claimProblems finds metadata that no claim may have, and volumes of the overlay in whose
 // place a pod would get a claim
 // (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#volume-claim-templates).
-func claimProblems(merged *corev1ac.PodTemplateSpecApplyConfiguration, claims []corev1.PersistentVolumeClaimTemplate) []Problem {
+func claimProblems(
+	merged *corev1ac.PodTemplateSpecApplyConfiguration, claims []corev1.PersistentVolumeClaimTemplate,
+) []Problem {
 	var problems []Problem
 	for _, c := range claims {
 		at := fmt.Sprintf("spec.volumeClaimTemplates[metadata.name=%s].metadata.", c.Name)
@@ -94,7 +96,10 @@ func claimProblems(merged *corev1ac.PodTemplateSpecApplyConfiguration, claims []
 	}
 	for _, v := range merged.Spec.Volumes {
 		if slices.ContainsFunc(claims, func(c corev1.PersistentVolumeClaimTemplate) bool { return c.Name == *v.Name }) {
-			problems = append(problems, Problem{fmt.Sprintf("spec.podTemplate.spec.volumes[name=%s]", *v.Name), "has the name of an item of spec.volumeClaimTemplates: choose another name"})
+			problems = append(problems, Problem{
+				fmt.Sprintf("spec.podTemplate.spec.volumes[name=%s]", *v.Name),
+				"has the name of an item of spec.volumeClaimTemplates: choose another name",
+			})
 		}
 	}
 	return problems

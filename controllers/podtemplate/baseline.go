@@ -28,18 +28,40 @@ type control struct {
 // instead has, by the library's name of a control, what the library does not
 // say.
 var instead = map[policy.CheckID]control{
-	"appArmorProfile":            {fields: []string{"appArmorProfile", "annotations"}, instead: "write the type RuntimeDefault or Localhost, or remove it"},
-	"capabilities_baseline":      {fields: []string{"add"}, instead: "add only what container runtimes give by default, for example NET_BIND_SERVICE, or remove it"},
-	"hostNamespaces":             {fields: []string{"hostNetwork", "hostPID", "hostIPC"}, instead: "remove it"},
-	"hostPathVolumes":            {fields: []string{"hostPath"}, instead: "use a persistentVolumeClaim, emptyDir, configMap or secret"},
+	"appArmorProfile": {
+		fields:  []string{"appArmorProfile", "annotations"},
+		instead: "write the type RuntimeDefault or Localhost, or remove it",
+	},
+	"capabilities_baseline": {
+		fields:  []string{"add"},
+		instead: "add only what container runtimes give by default, for example NET_BIND_SERVICE, or remove it",
+	},
+	"hostNamespaces": {fields: []string{"hostNetwork", "hostPID", "hostIPC"}, instead: "remove it"},
+	"hostPathVolumes": {
+		fields:  []string{"hostPath"},
+		instead: "use a persistentVolumeClaim, emptyDir, configMap or secret",
+	},
 	"hostPorts":                  {fields: []string{"hostPort"}, instead: "remove it and call the Service"},
 	"hostProbesAndHostLifecycle": {fields: []string{"host"}, instead: "remove it, and kubelet asks the pod itself"},
 	"privileged":                 {fields: []string{"privileged"}, instead: "remove it"},
-	"procMount":                  {fields: []string{"procMount"}, instead: "remove it, or write hostUsers: false beside the containers"},
-	"seLinuxOptions":             {fields: []string{"seLinuxOptions"}, instead: "write no user and no role, and of types container_t, container_init_t, container_kvm_t or container_engine_t"},
-	"seccompProfile_baseline":    {fields: []string{"seccompProfile"}, instead: "write the type RuntimeDefault or Localhost, or remove it"},
-	"sysctls":                    {fields: []string{"sysctls"}, instead: "remove it; only sysctls that Kubernetes calls safe are allowed"},
-	"windowsHostProcess":         {fields: []string{"hostProcess"}, instead: "remove it"},
+	"procMount": {
+		fields:  []string{"procMount"},
+		instead: "remove it, or write hostUsers: false beside the containers",
+	},
+	"seLinuxOptions": {
+		fields: []string{"seLinuxOptions"},
+		instead: "write no user and no role, and of types container_t, container_init_t, container_kvm_t or " +
+			"container_engine_t",
+	},
+	"seccompProfile_baseline": {
+		fields:  []string{"seccompProfile"},
+		instead: "write the type RuntimeDefault or Localhost, or remove it",
+	},
+	"sysctls": {
+		fields:  []string{"sysctls"},
+		instead: "remove it; only sysctls that Kubernetes calls safe are allowed",
+	},
+	"windowsHostProcess": {fields: []string{"hostProcess"}, instead: "remove it"},
 }
 
 // baseline are the controls of the newest version of the standard. One that is
@@ -76,7 +98,10 @@ func breaks(level, field string, controls []control, part, stated *corev1.PodTem
 			continue
 		}
 		for _, path := range c.paths(field, stated) {
-			problems = append(problems, Problem{path, fmt.Sprintf("breaks the %s Pod Security Standard, control %q: %s", level, result.ForbiddenReason, c.instead)})
+			problems = append(problems, Problem{
+				path,
+				fmt.Sprintf("breaks the %s Pod Security Standard, control %q: %s", level, result.ForbiddenReason, c.instead),
+			})
 		}
 	}
 	return problems

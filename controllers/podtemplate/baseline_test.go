@@ -36,17 +36,59 @@ func TestEveryControlOfBaselineHasItsWords(t *testing.T) {
 // beyond are what an overlay of either pod may not say of a container, a pod or
 // a volume: NAME is that of our container.
 var beyond = map[string]struct{ says, at, want string }{
-	"a capability":            {`containers: [{name: NAME, securityContext: {capabilities: {add: [NET_ADMIN]}}}]`, `containers[name=NAME].securityContext.capabilities.add`, `"non-default capabilities": add only what container runtimes give by default, for example NET_BIND_SERVICE, or remove it`},
-	"no seccomp":              {`containers: [{name: side, image: x, securityContext: {seccompProfile: {type: Unconfined}}}]`, `containers[name=side].securityContext.seccompProfile`, `"seccompProfile": write the type RuntimeDefault or Localhost, or remove it`},
-	"no AppArmor":             {`containers: [{name: NAME, securityContext: {appArmorProfile: {type: Unconfined}}}]`, `containers[name=NAME].securityContext.appArmorProfile`, `"forbidden AppArmor profile": write the type RuntimeDefault or Localhost, or remove it`},
-	"no AppArmor in the pod":  {`securityContext: {appArmorProfile: {type: Unconfined}}`, `securityContext.appArmorProfile`, `"forbidden AppArmor profile": write the type RuntimeDefault or Localhost, or remove it`},
-	"an unmasked /proc":       {`containers: [{name: NAME, securityContext: {procMount: Unmasked}}]`, `containers[name=NAME].securityContext.procMount`, `"procMount": remove it, or write hostUsers: false beside the containers`},
-	"an SELinux user":         {`containers: [{name: NAME, securityContext: {seLinuxOptions: {user: root}}}]`, `containers[name=NAME].securityContext.seLinuxOptions`, `"seLinuxOptions": write no user and no role, and of types container_t, container_init_t, container_kvm_t or container_engine_t`},
-	"a sysctl":                {`securityContext: {sysctls: [{name: net.ipv4.tcp_syncookies, value: "1"}, {name: kernel.msgmax, value: "1"}]}`, `securityContext.sysctls`, `"forbidden sysctls": remove it; only sysctls that Kubernetes calls safe are allowed`},
-	"a process of the node":   {`securityContext: {windowsOptions: {hostProcess: true}}`, `securityContext.windowsOptions.hostProcess`, `"hostProcess": remove it`},
-	"a probe of the node":     {`containers: [{name: side, image: x, livenessProbe: {httpGet: {port: 80, host: 127.0.0.1}}}]`, `containers[name=side].livenessProbe.httpGet.host`, `"probe or lifecycle host": remove it, and kubelet asks the pod itself`},
-	"a probe of another host": {`initContainers: [{name: side, image: x, startupProbe: {tcpSocket: {port: 80, host: 10.0.0.1}}}]`, `initContainers[name=side].startupProbe.tcpSocket.host`, `"probe or lifecycle host": remove it, and kubelet asks the pod itself`},
-	"a hook of another host":  {`containers: [{name: NAME, lifecycle: {preStop: {httpGet: {port: 80, host: 10.0.0.1}}}}]`, `containers[name=NAME].lifecycle.preStop.httpGet.host`, `"probe or lifecycle host": remove it, and kubelet asks the pod itself`},
+	"a capability": {
+		`containers: [{name: NAME, securityContext: {capabilities: {add: [NET_ADMIN]}}}]`,
+		`containers[name=NAME].securityContext.capabilities.add`,
+		`"non-default capabilities": add only what container runtimes give by default, for example NET_BIND_SERVICE, or remove it`,
+	},
+	"no seccomp": {
+		`containers: [{name: side, image: x, securityContext: {seccompProfile: {type: Unconfined}}}]`,
+		`containers[name=side].securityContext.seccompProfile`,
+		`"seccompProfile": write the type RuntimeDefault or Localhost, or remove it`,
+	},
+	"no AppArmor": {
+		`containers: [{name: NAME, securityContext: {appArmorProfile: {type: Unconfined}}}]`,
+		`containers[name=NAME].securityContext.appArmorProfile`,
+		`"forbidden AppArmor profile": write the type RuntimeDefault or Localhost, or remove it`,
+	},
+	"no AppArmor in the pod": {
+		`securityContext: {appArmorProfile: {type: Unconfined}}`,
+		`securityContext.appArmorProfile`,
+		`"forbidden AppArmor profile": write the type RuntimeDefault or Localhost, or remove it`,
+	},
+	"an unmasked /proc": {
+		`containers: [{name: NAME, securityContext: {procMount: Unmasked}}]`,
+		`containers[name=NAME].securityContext.procMount`,
+		`"procMount": remove it, or write hostUsers: false beside the containers`,
+	},
+	"an SELinux user": {
+		`containers: [{name: NAME, securityContext: {seLinuxOptions: {user: root}}}]`,
+		`containers[name=NAME].securityContext.seLinuxOptions`,
+		`"seLinuxOptions": write no user and no role, and of types container_t, container_init_t, container_kvm_t or container_engine_t`,
+	},
+	"a sysctl": {
+		`securityContext: {sysctls: [{name: net.ipv4.tcp_syncookies, value: "1"}, {name: kernel.msgmax, value: "1"}]}`,
+		`securityContext.sysctls`, `"forbidden sysctls": remove it; only sysctls that Kubernetes calls safe are allowed`,
+	},
+	"a process of the node": {
+		`securityContext: {windowsOptions: {hostProcess: true}}`,
+		`securityContext.windowsOptions.hostProcess`, `"hostProcess": remove it`,
+	},
+	"a probe of the node": {
+		`containers: [{name: side, image: x, livenessProbe: {httpGet: {port: 80, host: 127.0.0.1}}}]`,
+		`containers[name=side].livenessProbe.httpGet.host`,
+		`"probe or lifecycle host": remove it, and kubelet asks the pod itself`,
+	},
+	"a probe of another host": {
+		`initContainers: [{name: side, image: x, startupProbe: {tcpSocket: {port: 80, host: 10.0.0.1}}}]`,
+		`initContainers[name=side].startupProbe.tcpSocket.host`,
+		`"probe or lifecycle host": remove it, and kubelet asks the pod itself`,
+	},
+	"a hook of another host": {
+		`containers: [{name: NAME, lifecycle: {preStop: {httpGet: {port: 80, host: 10.0.0.1}}}}]`,
+		`containers[name=NAME].lifecycle.preStop.httpGet.host`,
+		`"probe or lifecycle host": remove it, and kubelet asks the pod itself`,
+	},
 }
 
 func TestNoOverlayGoesBeyondBaseline(t *testing.T) {
@@ -96,13 +138,32 @@ func TestAnOverlayOfTheBackendMayLoosen(t *testing.T) {
 	const pod, own = `securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}`,
 		`securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`
 	for name, tc := range map[string]struct{ overlay, pod, own string }{
-		"nothing":        {`{}`, pod, own},
-		"root":           {`{spec: {securityContext: {runAsNonRoot: false, runAsUser: 0}}}`, `securityContext: {runAsNonRoot: false, runAsUser: 0, seccompProfile: {type: RuntimeDefault}}`, own},
-		"root of one":    {`{spec: {containers: [{name: server, securityContext: {runAsNonRoot: false, runAsUser: 0}}]}}`, pod, `securityContext: {runAsNonRoot: false, runAsUser: 0, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`},
-		"a capability":   {`{spec: {containers: [{name: server, securityContext: {capabilities: {add: [CHOWN]}}}]}}`, pod, `securityContext: {allowPrivilegeEscalation: false, capabilities: {add: [CHOWN], drop: [ALL]}}`},
-		"others":         {`{spec: {containers: [{name: server, securityContext: {allowPrivilegeEscalation: true, capabilities: {drop: [MKNOD]}}}]}}`, pod, `securityContext: {allowPrivilegeEscalation: true, capabilities: {drop: [MKNOD]}}`},
-		"another user":   {`{spec: {securityContext: {runAsUser: 1000, fsGroup: 1000}}}`, `securityContext: {runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}`, own},
-		"a seccomp file": {`{spec: {securityContext: {seccompProfile: {type: Localhost, localhostProfile: a}}}}`, `securityContext: {runAsNonRoot: true, seccompProfile: {type: Localhost, localhostProfile: a}}`, own},
+		"nothing": {`{}`, pod, own},
+		"root": {
+			`{spec: {securityContext: {runAsNonRoot: false, runAsUser: 0}}}`,
+			`securityContext: {runAsNonRoot: false, runAsUser: 0, seccompProfile: {type: RuntimeDefault}}`, own,
+		},
+		"root of one": {
+			`{spec: {containers: [{name: server, securityContext: {runAsNonRoot: false, runAsUser: 0}}]}}`,
+			pod,
+			`securityContext: {runAsNonRoot: false, runAsUser: 0, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`,
+		},
+		"a capability": {
+			`{spec: {containers: [{name: server, securityContext: {capabilities: {add: [CHOWN]}}}]}}`, pod,
+			`securityContext: {allowPrivilegeEscalation: false, capabilities: {add: [CHOWN], drop: [ALL]}}`,
+		},
+		"others": {
+			`{spec: {containers: [{name: server, securityContext: {allowPrivilegeEscalation: true, capabilities: {drop: [MKNOD]}}}]}}`, pod, `securityContext: {allowPrivilegeEscalation: true, capabilities: {drop: [MKNOD]}}`,
+		},
+		"another user": {
+			`{spec: {securityContext: {runAsUser: 1000, fsGroup: 1000}}}`,
+			`securityContext: {runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}`,
+			own,
+		},
+		"a seccomp file": {
+			`{spec: {securityContext: {seccompProfile: {type: Localhost, localhostProfile: a}}}}`,
+			`securityContext: {runAsNonRoot: true, seccompProfile: {type: Localhost, localhostProfile: a}}`, own,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := minimal(t)

@@ -154,12 +154,18 @@ func meetsBridge(run runconfig.Backend) []Problem {
 	var problems []Problem
 	for _, v := range run.Volumes {
 		if v.Name == runconfig.BridgeVolume {
-			problems = append(problems, Problem{fmt.Sprintf("spec.volumes[name=%s].name", v.Name), theBridge + "choose another name"})
+			problems = append(problems, Problem{
+				fmt.Sprintf("spec.volumes[name=%s].name", v.Name),
+				theBridge + "choose another name",
+			})
 		}
 	}
 	for _, m := range run.VolumeMounts {
 		if m.Name == runconfig.BridgeVolume || within(m.MountPath) {
-			problems = append(problems, Problem{fmt.Sprintf("spec.volumeMounts[mountPath=%s]", m.MountPath), theBridge + "mount another volume elsewhere"})
+			problems = append(problems, Problem{
+				fmt.Sprintf("spec.volumeMounts[mountPath=%s]", m.MountPath),
+				theBridge + "mount another volume elsewhere",
+			})
 		}
 	}
 	return problems
@@ -183,7 +189,10 @@ func (o overlay) reachesBridge(template *corev1.PodTemplateSpec) []Problem {
 			}
 		case corev1.Container:
 			if v.Name == runconfig.BridgeContainer {
-				problems = append(problems, Problem{at.path, theBridge + "choose another name; resources of the pod as a whole are in spec.podTemplate.spec.resources"})
+				problems = append(problems, Problem{
+					at.path,
+					theBridge + "choose another name; resources of the pod as a whole are in spec.podTemplate.spec.resources",
+				})
 			}
 		}
 	})

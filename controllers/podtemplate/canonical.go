@@ -131,7 +131,9 @@ func prune(value any) bool {
 // https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/v1/defaults.go.
 // apiVersion and kind are left out all the same: protobuf, in which typed clients read,
 // does not carry those of an item. The error is that of an encoding.
-func Claims(templates []corev1.PersistentVolumeClaimTemplate) ([]*corev1ac.PersistentVolumeClaimApplyConfiguration, error) {
+func Claims(
+	templates []corev1.PersistentVolumeClaimTemplate,
+) ([]*corev1ac.PersistentVolumeClaimApplyConfiguration, error) {
 	var claims []*corev1ac.PersistentVolumeClaimApplyConfiguration
 	for _, t := range templates {
 		fields, err := Canonical(t.DeepCopy())

@@ -9,9 +9,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
-// The server's container knows variables of envFrom by another name where the bridge is in it. References to them in env, command and
-// args, $(NAME), are written with that name, so that kubelet expands them as without a bridge. The bridge writes those back that kubelet
-// has left as they are, since nothing defines them.
+// The server's container knows variables of envFrom by another name where the bridge is in it. References to them in
+// env, command and args, $(NAME), are written with that name, so that kubelet expands them as without a bridge. The
+// bridge writes those back that kubelet has left as they are, since nothing defines them.
 
 // declaredEnv writes references so in the values of env. Kubelet knows the items before the one that refers.
 func declaredEnv(env []corev1ac.EnvVarApplyConfiguration) {
@@ -37,8 +37,8 @@ func declaredArgs(args []string, env []corev1ac.EnvVarApplyConfiguration) []stri
 	return out
 }
 
-// declaredIn writes the references of one text so, unless they are to what is known, or to variables that kubelet gives each container. It
-// reads the text as kubelet does: $$ is no reference, but a dollar
+// declaredIn writes the references of one text so, unless they are to what is known, or to variables that kubelet gives
+// each container. It reads the text as kubelet does: $$ is no reference, but a dollar
 // (https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/).
 func declaredIn(text string, known map[string]bool) string {
 	var out strings.Builder

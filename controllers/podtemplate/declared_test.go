@@ -12,7 +12,9 @@ import (
 // Kubelet expands in the pod of a server of transport stdio what it expands without a bridge, which gives variables of
 // envFrom another name.
 func TestReferencesToVariablesOfEnvFromAreExpanded(t *testing.T) {
-	from := []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+	from := []corev1.EnvFromSource{
+		{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}},
+	}
 	for name, tc := range map[string]struct {
 		written, wanted string
 		from            []corev1.EnvFromSource

@@ -14,10 +14,13 @@ import (
 // not known, and must not be taken for what is not asked for: a protection would be off.
 // A test holds the table to the CustomResourceDefinitions.
 var values = map[string][]string{
-	"EgressPort.protocol":              {"TCP", "UDP", "SCTP"},
-	"MCPRemoteProxySpec.transport":     {string(v1alpha1.TransportStreamableHTTP), string(v1alpha1.TransportSSE)},
-	"MCPServerSpec.imagePullPolicy":    {"Always", "IfNotPresent", "Never"},
-	"MCPServerSpec.transport":          {string(v1alpha1.TransportStreamableHTTP), string(v1alpha1.TransportSSE), string(v1alpha1.TransportStdio)},
+	"EgressPort.protocol":           {"TCP", "UDP", "SCTP"},
+	"MCPRemoteProxySpec.transport":  {string(v1alpha1.TransportStreamableHTTP), string(v1alpha1.TransportSSE)},
+	"MCPServerSpec.imagePullPolicy": {"Always", "IfNotPresent", "Never"},
+	"MCPServerSpec.transport": {
+		string(v1alpha1.TransportStreamableHTTP), string(v1alpha1.TransportSSE),
+		string(v1alpha1.TransportStdio),
+	},
 	"NetworkSpec.backendIngress":       {string(v1alpha1.BackendIngressProxyOnly), string(v1alpha1.BackendIngressAny)},
 	"ProxyService.type":                {"ClusterIP", "NodePort", "LoadBalancer"},
 	"ProxySpec.audit":                  {string(v1alpha1.AuditEnabled), string(v1alpha1.AuditDisabled)},
@@ -36,7 +39,8 @@ func UnknownValues(field string, spec any) []Problem {
 		known, is := values[at.in.Name()+"."+at.name]
 		if value := at.value.String(); is && !slices.Contains(known, value) {
 			problems = append(problems, Problem{at.path, fmt.Sprintf(
-				"%q is of a later release, and not known to this operator: upgrade the operator, or write %s", value, strings.Join(known, " or "))})
+				"%q is of a later release, and not known to this operator: upgrade the operator, or write %s", value,
+				strings.Join(known, " or "))})
 		}
 	})
 	return problems

@@ -44,31 +44,48 @@ var kubernetes = regexp.MustCompile(`^([^/]*\.)?(kubernetes|k8s)\.io/`)
 
 // CheckObjects finds what no object of every kind may carry.
 func CheckObjects(d ObjectDefaults) []Problem {
-	const labels, annotations, inherited = "objectDefaults.labels", "objectDefaults.annotations", "objectDefaults.inheritLabels"
+	const labels, annotations, inherited = "objectDefaults.labels", "objectDefaults.annotations",
+		"objectDefaults.inheritLabels"
 	handed := map[string]string{}
 	for _, key := range d.InheritLabels {
 		handed[key] = ""
 	}
-	problems := slices.Concat(Keys(labels, d.Labels, true), Keys(annotations, d.Annotations, false), Keys(inherited, handed, true))
-	for field, entries := range map[string]map[string]string{labels: d.Labels, annotations: d.Annotations, inherited: handed} {
+	problems := slices.Concat(Keys(labels, d.Labels, true), Keys(annotations, d.Annotations, false),
+		Keys(inherited, handed, true))
+	for field, entries := range map[string]map[string]string{
+		labels: d.Labels, annotations: d.Annotations,
+		inherited: handed,
+	} {
 		for key := range entries {
 			if kubernetes.MatchString(key) && !Reserved(key) {
-				problems = append(problems, Problem{fmt.Sprintf("%s[%q]", field, key), "a key of Kubernetes says something of one object, and not of all: choose another prefix"})
+				problems = append(problems, Problem{
+					fmt.Sprintf("%s[%q]", field, key),
+					"a key of Kubernetes says something of one object, and not of all: choose another prefix",
+				})
 			}
 		}
 		if len(entries) > mostKeys {
-			problems = append(problems, Problem{field, fmt.Sprintf("has more than %d keys: keep those that each object needs", mostKeys)})
+			problems = append(problems, Problem{
+				field,
+				fmt.Sprintf("has more than %d keys: keep those that each object needs", mostKeys),
+			})
 		}
 	}
 	if both := len(d.Labels) + len(handed); both > mostKeys {
-		problems = append(problems, Problem{labels, fmt.Sprintf("and inheritLabels have more than %d keys together: keep those that each object needs", mostKeys)})
+		problems = append(problems, Problem{
+			labels,
+			fmt.Sprintf("and inheritLabels have more than %d keys together: keep those that each object needs", mostKeys),
+		})
 	}
 	size := 0
 	for key, value := range d.Annotations {
 		size += len(key) + len(value)
 	}
 	if size > releaseLimit {
-		problems = append(problems, Problem{annotations, fmt.Sprintf("are longer than %d bytes together: each object and the status of each server has them", releaseLimit)})
+		problems = append(problems, Problem{
+			annotations,
+			fmt.Sprintf("are longer than %d bytes together: each object and the status of each server has them", releaseLimit),
+		})
 	}
 	return Sorted(problems)
 }

@@ -38,16 +38,33 @@ func TestWhatNoObjectMayCarryIsRefused(t *testing.T) {
 			Annotations:   map[string]string{"example.com/owner": "a b@example.com"},
 			InheritLabels: []string{"team"},
 		},
-		`objectDefaults.labels["freehold.dev/server"]: only Freehold`:                      {Labels: map[string]string{"freehold.dev/server": "a"}},
-		`objectDefaults.labels["app.kubernetes.io/part-of"]: only Freehold`:                {Labels: map[string]string{"app.kubernetes.io/part-of": "a"}},
-		`objectDefaults.annotations["service.beta.kubernetes.io/x"]: a key of Kubernetes`:  {Annotations: map[string]string{"service.beta.kubernetes.io/x": "a"}},
-		`objectDefaults.annotations["k8s.io/x"]: a key of Kubernetes`:                      {Annotations: map[string]string{"k8s.io/x": "a"}},
-		`objectDefaults.inheritLabels["kubernetes.io/metadata.name"]: a key of Kubernetes`: {InheritLabels: []string{"kubernetes.io/metadata.name"}},
-		`objectDefaults.inheritLabels["a b"]: no label or annotation has such a key`:       {InheritLabels: []string{"a b"}},
-		`objectDefaults.labels["team"]: no label has such a value`:                         {Labels: map[string]string{"team": "a b"}},
-		`objectDefaults.annotations: has more than 64 keys`:                                {Annotations: many},
-		`objectDefaults.annotations: are longer than 16384 bytes together`:                 {Annotations: map[string]string{"a": strings.Repeat("x", 16384)}},
-		`objectDefaults.labels: and inheritLabels have more than 64 keys together`:         {Labels: first(many, 64), InheritLabels: []string{"team"}},
+		`objectDefaults.labels["freehold.dev/server"]: only Freehold`: {
+			Labels: map[string]string{"freehold.dev/server": "a"},
+		},
+		`objectDefaults.labels["app.kubernetes.io/part-of"]: only Freehold`: {
+			Labels: map[string]string{"app.kubernetes.io/part-of": "a"},
+		},
+		`objectDefaults.annotations["service.beta.kubernetes.io/x"]: a key of Kubernetes`: {
+			Annotations: map[string]string{"service.beta.kubernetes.io/x": "a"},
+		},
+		`objectDefaults.annotations["k8s.io/x"]: a key of Kubernetes`: {
+			Annotations: map[string]string{"k8s.io/x": "a"},
+		},
+		`objectDefaults.inheritLabels["kubernetes.io/metadata.name"]: a key of Kubernetes`: {
+			InheritLabels: []string{"kubernetes.io/metadata.name"},
+		},
+		`objectDefaults.inheritLabels["a b"]: no label or annotation has such a key`: {InheritLabels: []string{"a b"}},
+		`objectDefaults.labels["team"]: no label has such a value`: {
+			Labels: map[string]string{"team": "a b"},
+		},
+		`objectDefaults.annotations: has more than 64 keys`: {Annotations: many},
+		`objectDefaults.annotations: are longer than 16384 bytes together`: {
+			Annotations: map[string]string{"a": strings.Repeat("x", 16384)},
+		},
+		`objectDefaults.labels: and inheritLabels have more than 64 keys together`: {
+			Labels:        first(many, 64),
+			InheritLabels: []string{"team"},
+		},
 	} {
 		err := AsError(CheckObjects(d))
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {

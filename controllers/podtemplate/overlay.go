@@ -88,7 +88,9 @@ func proxyOverlay(spec *v1alpha1.ProxySpec) overlay {
 
 // merge lays the overlay over ours. Where there are problems the result is ours
 // alone.
-func (o overlay) merge(ours *corev1ac.PodTemplateSpecApplyConfiguration) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+func (o overlay) merge(
+	ours *corev1ac.PodTemplateSpecApplyConfiguration,
+) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	if len(bytes.TrimSpace(o.raw)) == 0 {
 		return ours, nil
 	}
@@ -150,7 +152,10 @@ func (o overlay) decode() (*corev1.PodTemplateSpec, []Problem) {
 // misfit words a value of the wrong type for who wrote YAML.
 func misfit(wrong *json.UnmarshalTypeError) string {
 	is, _, _ := strings.Cut(wrong.Value, " ")
-	words := map[string]string{"array": "a list", "object": "a map", "string": "a text", "number": "a number", "bool": "true or false"}
+	words := map[string]string{
+		"array": "a list", "object": "a map", "string": "a text", "number": "a number",
+		"bool": "true or false",
+	}
 	wanted := "a number: write it without quotes"
 	switch wrong.Type.Kind() { //nolint:exhaustive // the rest are numbers
 	case reflect.String:
@@ -167,7 +172,10 @@ func misfit(wrong *json.UnmarshalTypeError) string {
 
 // join finds what both state, and merges. With broken set there are problems
 // already, and what the merge cannot read is taken to be one of them.
-func (o overlay) join(ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *corev1.PodTemplateSpec, broken bool) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+func (o overlay) join(
+	ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *corev1.PodTemplateSpec,
+	broken bool,
+) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	whole := func(err error) []Problem { return []Problem{{o.field, err.Error()}} }
 	ourFields, err := toFields(ours)
 	if err != nil {

@@ -79,7 +79,10 @@ func Check(field string, value any) []Problem {
 	var problems []Problem
 	walk(field, reflect.ValueOf(value), func(at spot) {
 		if at.missing != "" {
-			problems = append(problems, Problem{at.path + "." + at.missing, "missing: write it, every item of this list has one"})
+			problems = append(problems, Problem{
+				at.path + "." + at.missing,
+				"missing: write it, every item of this list has one",
+			})
 			return
 		}
 		if message, ok := lost(at); ok {

@@ -163,7 +163,9 @@ func fieldText(path fieldpath.Path) string {
 // portClashes are ports of the overlay under a name of ours. In one container
 // the server refuses them; in another one a Service would not know which is
 // meant.
-func (o overlay) portClashes(ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *corev1.PodTemplateSpec) []Problem {
+func (o overlay) portClashes(
+	ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *corev1.PodTemplateSpec,
+) []Problem {
 	names := map[string]bool{}
 	for _, container := range ours.Spec.Containers {
 		for _, port := range container.Ports {
@@ -174,7 +176,10 @@ func (o overlay) portClashes(ours *corev1ac.PodTemplateSpecApplyConfiguration, t
 	walk(o.field, reflect.ValueOf(theirs), func(at spot) {
 		port, ok := at.value.Interface().(corev1.ContainerPort)
 		if ok && names[port.Name] {
-			problems = append(problems, Problem{at.path + ".name", "Freehold names a port " + port.Name + ": choose another name"})
+			problems = append(problems, Problem{
+				at.path + ".name",
+				"Freehold names a port " + port.Name + ": choose another name",
+			})
 		}
 	})
 	return problems

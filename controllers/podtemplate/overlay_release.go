@@ -32,11 +32,18 @@ func releaseOverlay(raw []byte) overlay {
 // say: it is laid over a proxy of that release that has all that one can have.
 func CheckRelease(opts Options) []Problem {
 	if len(opts.ProxyTemplate) > releaseLimit {
-		return []Problem{{releaseOverlay(nil).field, fmt.Sprintf("is longer than %d bytes: keep what all proxies need, and put long texts into ConfigMaps", releaseLimit)}}
+		return []Problem{{
+			releaseOverlay(nil).field,
+			fmt.Sprintf("is longer than %d bytes: keep what all proxies need, and put long texts into ConfigMaps",
+				releaseLimit),
+		}}
 	}
 	key := &runconfig.Key{Name: "a", Key: "a"}
 	_, problems := Proxy(Names{ServiceAccount: "a", RunConfig: "a"}, &v1alpha1.ProxyWorkloadSpec{}, runconfig.RunConfig{
-		Proxy:  runconfig.Proxy{Port: runspec.ProxyPort(nil), SessionSecret: "a", Authentication: &runconfig.Authentication{CABundle: key}},
+		Proxy: runconfig.Proxy{
+			Port: runspec.ProxyPort(nil), SessionSecret: "a",
+			Authentication: &runconfig.Authentication{CABundle: key},
+		},
 		Remote: &runconfig.Remote{Transport: string(v1alpha1.TransportSSE), CABundle: key},
 	}, opts)
 	return problems
@@ -64,7 +71,9 @@ func overlaid(
 }
 
 // complete merges, and finds what is missing then.
-func (o overlay) complete(ours *corev1ac.PodTemplateSpecApplyConfiguration) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+func (o overlay) complete(
+	ours *corev1ac.PodTemplateSpecApplyConfiguration,
+) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	merged, problems := o.merge(ours)
 	if len(problems) == 0 {
 		problems = incomplete(o.field, merged, runconfig.Backend{})

@@ -16,23 +16,38 @@ import (
 func TestASpecsOverlayIsLaidOverThatOfTheRelease(t *testing.T) {
 	const side = `{name: side, image: s:1`
 	for name, tc := range map[string]struct{ release, spec, want string }{
-		"the release's alone":    {`{spec: {priorityClassName: mcp}}`, ``, `{spec: {priorityClassName: mcp}}`},
-		"the spec's alone":       {``, `{spec: {priorityClassName: mcp}}`, `{spec: {priorityClassName: mcp}}`},
-		"an empty one":           {`{spec: {priorityClassName: mcp}}`, `{}`, `{spec: {priorityClassName: mcp}}`},
-		"a field":                {`{spec: {priorityClassName: mcp, schedulerName: s}}`, `{spec: {priorityClassName: high}}`, `{spec: {priorityClassName: high, schedulerName: s}}`},
-		"labels":                 {`{metadata: {labels: {a: r, b: r}}}`, `{metadata: {labels: {b: s, c: s}}}`, `{metadata: {labels: {a: r, b: s, c: s}}}`},
-		"a list that is a value": {`{spec: {tolerations: [{key: a, operator: Exists}]}}`, `{spec: {tolerations: [{key: b, operator: Exists}]}}`, `{spec: {tolerations: [{key: b, operator: Exists}]}}`},
-		"a map that is a value":  {`{spec: {nodeSelector: {a: r, b: r}}}`, `{spec: {nodeSelector: {b: s}}}`, `{spec: {nodeSelector: {b: s}}}`},
+		"the release's alone": {`{spec: {priorityClassName: mcp}}`, ``, `{spec: {priorityClassName: mcp}}`},
+		"the spec's alone":    {``, `{spec: {priorityClassName: mcp}}`, `{spec: {priorityClassName: mcp}}`},
+		"an empty one":        {`{spec: {priorityClassName: mcp}}`, `{}`, `{spec: {priorityClassName: mcp}}`},
+		"a field": {
+			`{spec: {priorityClassName: mcp, schedulerName: s}}`, `{spec: {priorityClassName: high}}`,
+			`{spec: {priorityClassName: high, schedulerName: s}}`,
+		},
+		"labels": {
+			`{metadata: {labels: {a: r, b: r}}}`, `{metadata: {labels: {b: s, c: s}}}`,
+			`{metadata: {labels: {a: r, b: s, c: s}}}`,
+		},
+		"a list that is a value": {
+			`{spec: {tolerations: [{key: a, operator: Exists}]}}`,
+			`{spec: {tolerations: [{key: b, operator: Exists}]}}`, `{spec: {tolerations: [{key: b, operator: Exists}]}}`,
+		},
+		"a map that is a value": {
+			`{spec: {nodeSelector: {a: r, b: r}}}`, `{spec: {nodeSelector: {b: s}}}`,
+			`{spec: {nodeSelector: {b: s}}}`,
+		},
 		"a list by its key": {
-			`{spec: {hostAliases: [{ip: 10.0.0.1, hostnames: [a]}, {ip: 10.0.0.2, hostnames: [a]}]}}`, `{spec: {hostAliases: [{ip: 10.0.0.2, hostnames: [b]}]}}`,
+			`{spec: {hostAliases: [{ip: 10.0.0.1, hostnames: [a]}, {ip: 10.0.0.2, hostnames: [a]}]}}`,
+			`{spec: {hostAliases: [{ip: 10.0.0.2, hostnames: [b]}]}}`,
 			`{spec: {hostAliases: [{ip: 10.0.0.1, hostnames: [a]}, {ip: 10.0.0.2, hostnames: [b]}]}}`,
 		},
 		"the runner's variables": {
-			`{spec: {containers: [{name: proxy, env: [{name: GOGC, value: "50"}]}]}}`, `{spec: {containers: [{name: proxy, env: [{name: GOGC, value: "200"}]}]}}`,
+			`{spec: {containers: [{name: proxy, env: [{name: GOGC, value: "50"}]}]}}`,
+			`{spec: {containers: [{name: proxy, env: [{name: GOGC, value: "200"}]}]}}`,
 			`{spec: {containers: [{name: proxy, env: [{name: GOGC, value: "200"}]}]}}`,
 		},
 		"a variable's value and source": {
-			`{spec: {containers: [` + side + `, env: [{name: A, value: a}]}]}}`, `{spec: {containers: [{name: side, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}`,
+			`{spec: {containers: [` + side + `, env: [{name: A, value: a}]}]}}`,
+			`{spec: {containers: [{name: side, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}`,
 			`{spec: {containers: [` + side + `, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}`,
 		},
 		"the source of a volume": {
@@ -40,20 +55,25 @@ func TestASpecsOverlayIsLaidOverThatOfTheRelease(t *testing.T) {
 			`{spec: {volumes: [{name: v, configMap: {name: c}}]}}`,
 		},
 		"the handler of a probe": {
-			`{spec: {containers: [` + side + `, livenessProbe: {periodSeconds: 3, tcpSocket: {port: 1}}}]}}`, `{spec: {containers: [{name: side, livenessProbe: {exec: {command: [a]}}}]}}`,
+			`{spec: {containers: [` + side + `, livenessProbe: {periodSeconds: 3, tcpSocket: {port: 1}}}]}}`,
+			`{spec: {containers: [{name: side, livenessProbe: {exec: {command: [a]}}}]}}`,
 			`{spec: {containers: [` + side + `, livenessProbe: {exec: {command: [a]}}}]}}`,
 		},
 		"the handler before the end": {
-			`{spec: {containers: [` + side + `, lifecycle: {preStop: {exec: {command: [a]}}}}]}}`, `{spec: {containers: [{name: side, lifecycle: {preStop: {sleep: {seconds: 1}}}}]}}`,
+			`{spec: {containers: [` + side + `, lifecycle: {preStop: {exec: {command: [a]}}}}]}}`,
+			`{spec: {containers: [{name: side, lifecycle: {preStop: {sleep: {seconds: 1}}}}]}}`,
 			`{spec: {containers: [` + side + `, lifecycle: {preStop: {sleep: {seconds: 1}}}}]}}`,
 		},
 		"a profile": {
-			`{spec: {containers: [` + side + `, securityContext: {seccompProfile: {type: Localhost, localhostProfile: p}}}]}}`, `{spec: {containers: [{name: side, securityContext: {seccompProfile: {type: RuntimeDefault}}}]}}`,
+			`{spec: {containers: [` + side + `, securityContext: {seccompProfile: {type: Localhost, localhostProfile: p}}}]}}`,
+			`{spec: {containers: [{name: side, securityContext: {seccompProfile: {type: RuntimeDefault}}}]}}`,
 			`{spec: {containers: [` + side + `, securityContext: {seccompProfile: {type: RuntimeDefault}}}]}}`,
 		},
 		"variables in their order": {
-			`{spec: {containers: [` + side + `, env: [{name: A, value: a}, {name: B, value: $(A)}]}]}}`, `{spec: {containers: [{name: side, env: [{name: C, value: c}, {name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}`,
-			`{spec: {containers: [` + side + `, env: [{name: C, value: c}, {name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}, {name: B, value: $(A)}]}]}}`,
+			`{spec: {containers: [` + side + `, env: [{name: A, value: a}, {name: B, value: $(A)}]}]}}`,
+			`{spec: {containers: [{name: side, env: [{name: C, value: c}, {name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}`,
+			`{spec: {containers: [` + side +
+				`, env: [{name: C, value: c}, {name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}, {name: B, value: $(A)}]}]}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,20 +97,63 @@ func TestWhoseOverlayIsWrong(t *testing.T) {
 	const good, runsRoot = `{spec: {priorityClassName: mcp}}`, `{spec: {securityContext: {runAsUser: 0}}}`
 	plain, _ := withOverlays(t, "", "")
 	for name, tc := range map[string]struct{ release, spec, want string }{
-		"the release's":                   {runsRoot, ``, `proxyDefaults.podTemplate.spec.securityContext.runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it`},
-		"the release's, of both":          {runsRoot, good, `proxyDefaults.podTemplate.spec.securityContext.runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it`},
-		"the release's, unreadable":       {`{spec: {containers: 1}}`, good, `proxyDefaults.podTemplate.spec.containers: is a number where a pod template has a list: begin each item with -`},
-		"the spec's":                      {good, runsRoot, `spec.proxy.podTemplate.spec.securityContext.runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it`},
-		"the spec's, unreadable":          {good, `{spec: {unknown: 1}}`, `spec.proxy.podTemplate.spec.unknown: a pod template has no such field: correct or remove it`},
-		"the spec's, one name twice":      {good, `{spec: {volumes: [{name: a}, {name: a}]}}`, `spec.proxy.podTemplate: spec.volumes: duplicate entries for key [name="a"]: keep one of them`},
-		"the spec's selector, empty":      {good, `{spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: b, labelSelector: {}}]}}`, `spec.proxy.podTemplate.spec.topologySpreadConstraints[topologyKey=a,whenUnsatisfiable=b].labelSelector: an empty selector cannot be applied: write a label that everything it should match has`},
-		"the spec's namespaces, empty":    {good, `{spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, namespaceSelector: {}}]}}}}`, `spec.proxy.podTemplate.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector: an empty selector cannot be applied: write a label that everything it should match has`},
-		"the spec's projection, empty":    {good, `{spec: {volumes: [{name: a, projected: {sources: []}}]}}`, `spec.proxy.podTemplate.spec.volumes[name=a].projected: an empty volume source cannot be applied: write what it holds`},
-		"the spec's valueFrom, empty":     {good, `{spec: {containers: [{name: proxy, env: [{name: A, valueFrom: {}}]}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].env[name=A].valueFrom: names no source: write one, or value`},
-		"the release's selector, of both": {`{spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: b, labelSelector: {}}]}}`, good, `proxyDefaults.podTemplate.spec.topologySpreadConstraints[topologyKey=a,whenUnsatisfiable=b].labelSelector: an empty selector cannot be applied: write a label that everything it should match has`},
-		"the release's resources":         {`{spec: {containers: [{name: proxy, resources: {requests: {cpu: 1}}}]}}`, ``, `proxyDefaults.podTemplate.spec.containers[name=proxy].resources.requests.cpu: comes from proxyDefaults.resources: set that instead`},
-		"the spec's, for a lack":          {good, `{spec: {containers: [{name: side}]}}`, `spec.proxy.podTemplate.spec.containers[name=side].image: missing: write the image of this container, or give it the name of Freehold's to add to that`},
-		"the release's port, of the spec": {`{spec: {containers: [{name: proxy, ports: [{containerPort: 8000, name: more}]}]}}`, ``, `proxyDefaults.podTemplate.spec.containers[name=proxy].ports[containerPort=8000,protocol=TCP]: Freehold has this item: choose another`},
+		"the release's": {
+			runsRoot, ``,
+			`proxyDefaults.podTemplate.spec.securityContext.runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it`,
+		},
+		"the release's, of both": {
+			runsRoot, good,
+			`proxyDefaults.podTemplate.spec.securityContext.runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it`,
+		},
+		"the release's, unreadable": {
+			`{spec: {containers: 1}}`, good,
+			`proxyDefaults.podTemplate.spec.containers: is a number where a pod template has a list: begin each item with -`,
+		},
+		"the spec's": {
+			good, runsRoot,
+			`spec.proxy.podTemplate.spec.securityContext.runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it`,
+		},
+		"the spec's, unreadable": {
+			good, `{spec: {unknown: 1}}`,
+			`spec.proxy.podTemplate.spec.unknown: a pod template has no such field: correct or remove it`,
+		},
+		"the spec's, one name twice": {
+			good, `{spec: {volumes: [{name: a}, {name: a}]}}`,
+			`spec.proxy.podTemplate: spec.volumes: duplicate entries for key [name="a"]: keep one of them`,
+		},
+		"the spec's selector, empty": {
+			good,
+			`{spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: b, labelSelector: {}}]}}`,
+			`spec.proxy.podTemplate.spec.topologySpreadConstraints[topologyKey=a,whenUnsatisfiable=b].labelSelector: an empty selector cannot be applied: write a label that everything it should match has`,
+		},
+		"the spec's namespaces, empty": {
+			good,
+			`{spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, namespaceSelector: {}}]}}}}`, `spec.proxy.podTemplate.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector: an empty selector cannot be applied: write a label that everything it should match has`,
+		},
+		"the spec's projection, empty": {
+			good, `{spec: {volumes: [{name: a, projected: {sources: []}}]}}`,
+			`spec.proxy.podTemplate.spec.volumes[name=a].projected: an empty volume source cannot be applied: write what it holds`,
+		},
+		"the spec's valueFrom, empty": {
+			good, `{spec: {containers: [{name: proxy, env: [{name: A, valueFrom: {}}]}]}}`,
+			`spec.proxy.podTemplate.spec.containers[name=proxy].env[name=A].valueFrom: names no source: write one, or value`,
+		},
+		"the release's selector, of both": {
+			`{spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: b, labelSelector: {}}]}}`, good,
+			`proxyDefaults.podTemplate.spec.topologySpreadConstraints[topologyKey=a,whenUnsatisfiable=b].labelSelector: an empty selector cannot be applied: write a label that everything it should match has`,
+		},
+		"the release's resources": {
+			`{spec: {containers: [{name: proxy, resources: {requests: {cpu: 1}}}]}}`, ``,
+			`proxyDefaults.podTemplate.spec.containers[name=proxy].resources.requests.cpu: comes from proxyDefaults.resources: set that instead`,
+		},
+		"the spec's, for a lack": {
+			good, `{spec: {containers: [{name: side}]}}`,
+			`spec.proxy.podTemplate.spec.containers[name=side].image: missing: write the image of this container, or give it the name of Freehold's to add to that`,
+		},
+		"the release's port, of the spec": {
+			`{spec: {containers: [{name: proxy, ports: [{containerPort: 8000, name: more}]}]}}`, ``,
+			`proxyDefaults.podTemplate.spec.containers[name=proxy].ports[containerPort=8000,protocol=TCP]: Freehold has this item: choose another`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template, problems := withOverlays(t, tc.release, tc.spec)

@@ -78,7 +78,10 @@ type Names struct {
 // Proxy is the template of a proxy's pods without its revision, merged with the
 // overlays of the release and of spec.proxy. Where there are problems neither overlay
 // is in it.
-func Proxy(names Names, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+func Proxy(
+	names Names, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig,
+	opts Options,
+) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	stated := cmp.Or(spec.Proxy, &v1alpha1.ProxySpec{})
 	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
 	for _, name := range opts.RunnerPullSecrets {
@@ -206,7 +209,8 @@ func memoryLimit() *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().
 		WithName("GOMEMLIMIT").
 		WithValueFrom(corev1ac.EnvVarSource().
-			WithResourceFieldRef(corev1ac.ResourceFieldSelector().WithResource("limits.memory").WithDivisor(resource.MustParse("1"))))
+			WithResourceFieldRef(corev1ac.ResourceFieldSelector().WithResource("limits.memory").
+				WithDivisor(resource.MustParse("1"))))
 }
 
 // containerPort states the protocol because it is half of the port's key.
@@ -228,7 +232,10 @@ type RunConfig struct{ Name, Text string }
 
 // AtRevision is a proxy's pod template with its revision, and the run config of
 // that. The template itself stays as it is.
-func AtRevision(proxy *corev1ac.PodTemplateSpecApplyConfiguration, config RunConfig, rev revision.Revision) *corev1ac.PodTemplateSpecApplyConfiguration {
+func AtRevision(
+	proxy *corev1ac.PodTemplateSpecApplyConfiguration, config RunConfig,
+	rev revision.Revision,
+) *corev1ac.PodTemplateSpecApplyConfiguration {
 	spec := *proxy.Spec
 	spec.Volumes = slices.Clone(spec.Volumes)
 	for i := range spec.Volumes {

@@ -34,13 +34,22 @@ var restrictedChecks = func() []control {
 }()
 
 var insteadRestricted = map[policy.CheckID]control{
-	"allowPrivilegeEscalation":  {fields: []string{"allowPrivilegeEscalation"}, instead: "remove it, and Freehold states false"},
-	"capabilities_restricted":   {fields: []string{"capabilities"}, instead: "drop ALL or nothing, which Freehold makes ALL, and add NET_BIND_SERVICE alone"},
-	"procMount_restricted":      {fields: []string{"procMount"}, instead: "remove it"},
-	"restrictedVolumes":         {}, // keptVolumes are fewer
-	"runAsNonRoot":              {}, // asRoot finds it
-	"runAsUser":                 {},
-	"seccompProfile_restricted": {fields: []string{"seccompProfile"}, instead: "write the type RuntimeDefault or Localhost, or remove it"},
+	"allowPrivilegeEscalation": {
+		fields:  []string{"allowPrivilegeEscalation"},
+		instead: "remove it, and Freehold states false",
+	},
+	"capabilities_restricted": {
+		fields:  []string{"capabilities"},
+		instead: "drop ALL or nothing, which Freehold makes ALL, and add NET_BIND_SERVICE alone",
+	},
+	"procMount_restricted": {fields: []string{"procMount"}, instead: "remove it"},
+	"restrictedVolumes":    {}, // keptVolumes are fewer
+	"runAsNonRoot":         {}, // asRoot finds it
+	"runAsUser":            {},
+	"seccompProfile_restricted": {
+		fields:  []string{"seccompProfile"},
+		instead: "write the type RuntimeDefault or Localhost, or remove it",
+	},
 }
 
 // confine gives the containers that an overlay adds to a proxy's pod what restricted asks
@@ -89,7 +98,10 @@ func confinedPod(stated *corev1.PodSecurityContext) *corev1.PodSecurityContext {
 
 // keptVolumes are the kinds of volumes of a proxy's pod. A driver behind another kind is
 // told who the pod is, and may hand out what is for the runner's account alone.
-var keptVolumes = []string{"configMap", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"}
+var keptVolumes = []string{
+	"configMap", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim",
+	"projected", "secret",
+}
 
 // loose is what of an overlay of a proxy's pod goes beyond restricted. The pod itself has
 // our own securityContext; an overlay that states another clashes with it.
@@ -110,7 +122,10 @@ func (o overlay) loose(template *corev1.PodTemplateSpec) []Problem {
 	}
 	walk(o.field, reflect.ValueOf(template), func(at spot) {
 		if at.in == volumeSource && !slices.Contains(keptVolumes, at.name) {
-			problems = append(problems, Problem{at.path, "its driver could give away what is for the runner alone: in a proxy's pod use " + strings.Join(keptVolumes, ", ")})
+			problems = append(problems, Problem{
+				at.path,
+				"its driver could give away what is for the runner alone: in a proxy's pod use " + strings.Join(keptVolumes, ", "),
+			})
 		}
 	})
 	return problems
@@ -127,8 +142,11 @@ func (o overlay) ownContainers() []Problem {
 	var problems []Problem
 	walk(o.field, reflect.ValueOf(template), func(at spot) {
 		if c, ok := at.value.Interface().(corev1.Container); ok && c.Name != ProxyContainer {
-			problems = append(problems, Problem{at.path, "the pods of an MCPRemoteProxy run no image of its spec: remove it, or have an administrator set " +
-				"remoteProxies.allowContainers of the chart to true, or write it into the chart's proxyDefaults.podTemplate"})
+			problems = append(problems, Problem{
+				at.path,
+				"the pods of an MCPRemoteProxy run no image of its spec: remove it, or have an administrator set " +
+					"remoteProxies.allowContainers of the chart to true, or write it into the chart's proxyDefaults.podTemplate",
+			})
 		}
 	})
 	return problems

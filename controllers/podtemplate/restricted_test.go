@@ -41,15 +41,48 @@ func TestWhatIsNotRestrictedIsRefusedToAProxysPod(t *testing.T) {
 	}
 	const at = "spec.proxy.podTemplate.spec.initContainers[name=side].securityContext."
 	for name, tc := range map[string]struct{ overlay, want string }{
-		"more rights later":    {side("{allowPrivilegeEscalation: true}"), at + `allowPrivilegeEscalation: breaks the restricted Pod Security Standard, control "allowPrivilegeEscalation != false": remove it, and Freehold states false`},
-		"a capability":         {side("{capabilities: {add: [CHOWN]}}"), at + `capabilities: breaks the restricted Pod Security Standard, control "unrestricted capabilities": drop ALL or nothing, which Freehold makes ALL, and add NET_BIND_SERVICE alone`},
-		"few are dropped":      {side("{capabilities: {drop: [CHOWN]}}"), at + `capabilities: breaks the restricted Pod Security Standard, control "unrestricted capabilities": drop ALL or nothing, which Freehold makes ALL, and add NET_BIND_SERVICE alone`},
-		"the runner's":         {`{spec: {containers: [{name: proxy, securityContext: {capabilities: {add: [CHOWN]}}}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].securityContext.capabilities: breaks the restricted Pod Security Standard, control "unrestricted capabilities": drop ALL or nothing, which Freehold makes ALL, and add NET_BIND_SERVICE alone`},
-		"root":                 {side("{runAsUser: 0}"), at + "runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it"},
-		"an unmasked /proc":    {`{spec: {hostUsers: false, initContainers: [{name: side, image: x, securityContext: {procMount: Unmasked}}]}}`, at + `procMount: breaks the restricted Pod Security Standard, control "procMount": remove it`},
-		"a driver of the node": {`{spec: {volumes: [{name: a, csi: {driver: secrets-store.csi.k8s.io}}]}}`, "spec.proxy.podTemplate.spec.volumes[name=a].csi: its driver could give away what is for the runner alone: in a proxy's pod use " + strings.Join(keptVolumes, ", ")},
-		"the runner's name":    {`{spec: {initContainers: [{name: proxy, image: x}]}}`, "spec.proxy.podTemplate.spec.initContainers[name=proxy].name: another container of this pod has this name: choose another"},
-		"a share":              {`{spec: {volumes: [{name: a, nfs: {server: a, path: /}}]}}`, "spec.proxy.podTemplate.spec.volumes[name=a].nfs: its driver could give away what is for the runner alone: in a proxy's pod use " + strings.Join(keptVolumes, ", ")},
+		"more rights later": {
+			side("{allowPrivilegeEscalation: true}"),
+			at +
+				`allowPrivilegeEscalation: breaks the restricted Pod Security Standard, control "allowPrivilegeEscalation != false": remove it, and Freehold states false`,
+		},
+		"a capability": {
+			side("{capabilities: {add: [CHOWN]}}"),
+			at +
+				`capabilities: breaks the restricted Pod Security Standard, control "unrestricted capabilities": drop ALL or nothing, which Freehold makes ALL, and add NET_BIND_SERVICE alone`,
+		},
+		"few are dropped": {
+			side("{capabilities: {drop: [CHOWN]}}"),
+			at +
+				`capabilities: breaks the restricted Pod Security Standard, control "unrestricted capabilities": drop ALL or nothing, which Freehold makes ALL, and add NET_BIND_SERVICE alone`,
+		},
+		"the runner's": {
+			`{spec: {containers: [{name: proxy, securityContext: {capabilities: {add: [CHOWN]}}}]}}`,
+			`spec.proxy.podTemplate.spec.containers[name=proxy].securityContext.capabilities: breaks the restricted Pod Security Standard, control "unrestricted capabilities": drop ALL or nothing, which Freehold makes ALL, and add NET_BIND_SERVICE alone`,
+		},
+		"root": {
+			side("{runAsUser: 0}"),
+			at + "runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it",
+		},
+		"an unmasked /proc": {
+			`{spec: {hostUsers: false, initContainers: [{name: side, image: x, securityContext: {procMount: Unmasked}}]}}`,
+			at + `procMount: breaks the restricted Pod Security Standard, control "procMount": remove it`,
+		},
+		"a driver of the node": {
+			`{spec: {volumes: [{name: a, csi: {driver: secrets-store.csi.k8s.io}}]}}`,
+			"spec.proxy.podTemplate.spec.volumes[name=a].csi: its driver could give away what is for the runner alone: in a " +
+				"proxy's pod use " + strings.Join(keptVolumes, ", "),
+		},
+		"the runner's name": {
+			`{spec: {initContainers: [{name: proxy, image: x}]}}`,
+			"spec.proxy.podTemplate.spec.initContainers[name=proxy].name: another container of this pod has this name: choose " +
+				"another",
+		},
+		"a share": {
+			`{spec: {volumes: [{name: a, nfs: {server: a, path: /}}]}}`,
+			"spec.proxy.podTemplate.spec.volumes[name=a].nfs: its driver could give away what is for the runner alone: in a " +
+				"proxy's pod use " + strings.Join(keptVolumes, ", "),
+		},
 	} {
 		t.Run(name, func(t *testing.T) { refusedProxy(t, tc.overlay, tc.want) })
 	}
@@ -82,13 +115,15 @@ func TestArgumentsOfTheRunner(t *testing.T) {
 // Who may write MCPRemoteProxies and nothing else runs no image by them, unless the
 // platform lets them.
 func TestARemoteProxyAddsNoContainers(t *testing.T) {
-	const says = "the pods of an MCPRemoteProxy run no image of its spec: remove it, or have an administrator set remoteProxies.allowContainers of the chart to true, " +
+	const says = "the pods of an MCPRemoteProxy run no image of its spec: remove it, or have an administrator set " +
+		"remoteProxies.allowContainers of the chart to true, " +
 		"or write it into the chart's proxyDefaults.podTemplate"
 	release := []byte(`{"spec":{"containers":[{"name":"logs","image":"x"}]}}`)
 	for overlay, want := range map[string]string{
-		`{spec: {containers: [{name: side, image: x}]}}`:       "spec.proxy.podTemplate.spec.containers[name=side]: " + says,
-		`{spec: {containers: [{name: logs, image: evil}]}}`:    "spec.proxy.podTemplate.spec.containers[name=logs]: " + says,
-		`{spec: {initContainers: [{name: side, image: x}]}}`:   "spec.proxy.podTemplate.spec.initContainers[name=side]: " + says,
+		`{spec: {containers: [{name: side, image: x}]}}`:    "spec.proxy.podTemplate.spec.containers[name=side]: " + says,
+		`{spec: {containers: [{name: logs, image: evil}]}}`: "spec.proxy.podTemplate.spec.containers[name=logs]: " + says,
+		`{spec: {initContainers: [{name: side, image: x}]}}`: "spec.proxy.podTemplate.spec.initContainers[name=side]: " +
+			says,
 		`{spec: {containers: [{name: proxy}], nodeName: "a"}}`: "",
 	} {
 		opts := options

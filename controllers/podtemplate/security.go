@@ -34,8 +34,10 @@ func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 var restricted = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("template", "spec", "securityContext", "runAsNonRoot"),
 	fieldpath.MakePathOrDie("template", "spec", "securityContext", "seccompProfile"),
-	fieldpath.MakePathOrDie("template", "spec", "containers", fieldpath.KeyByFields("name", ServerContainer), "securityContext", "allowPrivilegeEscalation"),
-	fieldpath.MakePathOrDie("template", "spec", "containers", fieldpath.KeyByFields("name", ServerContainer), "securityContext", "capabilities", "drop"),
+	fieldpath.MakePathOrDie("template", "spec", "containers", fieldpath.KeyByFields("name", ServerContainer),
+		"securityContext", "allowPrivilegeEscalation"),
+	fieldpath.MakePathOrDie("template", "spec", "containers", fieldpath.KeyByFields("name", ServerContainer),
+		"securityContext", "capabilities", "drop"),
 )
 
 // asRoot finds what would run as root. In a proxy's pod nothing does: it holds
@@ -62,11 +64,17 @@ func (o overlay) asRoot(template *corev1.PodTemplateSpec) []Problem {
 		isRoot := user != nil && *user == 0
 		switch {
 		case o.holdsToken && isRoot:
-			problems = append(problems, Problem{at.path + ".runAsUser", "nothing in a proxy's pod runs as root: write another number, or remove it"})
+			problems = append(problems, Problem{
+				at.path + ".runAsUser",
+				"nothing in a proxy's pod runs as root: write another number, or remove it",
+			})
 		case o.holdsToken && !ptr.Deref(nonRoot, true):
 			problems = append(problems, Problem{at.path + ".runAsNonRoot", "nothing in a proxy's pod runs as root: remove it"})
 		case isRoot && ptr.Deref(nonRoot, podNonRoot):
-			problems = append(problems, Problem{at.path + ".runAsUser", "0 is root: write another number, or runAsNonRoot: false beside it if the image must be root"})
+			problems = append(problems, Problem{
+				at.path + ".runAsUser",
+				"0 is root: write another number, or runAsNonRoot: false beside it if the image must be root",
+			})
 		}
 	})
 	return problems

@@ -68,7 +68,8 @@ func pullPolicy(image string) corev1.PullPolicy {
 // (https://github.com/distribution/reference/blob/v0.6.0/reference.go); identifier is what
 // is no name, though the grammar has it.
 var (
-	reference = regexp.MustCompile(`^(?:(?:` + registry + `)/)?` + component + `(?:/` + component + `)*(?::(\w[\w.-]{0,127}))?(@[A-Za-z][\w+.-]*:[0-9a-fA-F]{32,})?$`)
+	reference = regexp.MustCompile(`^(?:(?:` + registry + `)/)?` + component + `(?:/` + component +
+		`)*(?::(\w[\w.-]{0,127}))?(@[A-Za-z][\w+.-]*:[0-9a-fA-F]{32,})?$`)
 
 	identifier = regexp.MustCompile(`^[a-f0-9]{64}$`)
 )

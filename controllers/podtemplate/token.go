@@ -53,8 +53,9 @@ func tokenSource() *corev1ac.VolumeApplyConfiguration {
 var proxyToken = map[string]string{
 	"automountServiceAccountToken": "every container would have the runner's token: remove it",
 	"shareProcessNamespace":        "other containers would see the runner's files and its token: remove it",
-	"serviceAccountToken":          "this is the runner's identity: remove it, and use a pod of your own for what calls the API server",
-	"podCertificate":               "this is the runner's identity: remove it, and use a pod of your own for what calls the API server",
+	"serviceAccountToken": "this is the runner's identity: remove it, and use a pod of your own for what calls " +
+		"the API server",
+	"podCertificate": "this is the runner's identity: remove it, and use a pod of your own for what calls the API server",
 }
 
 // noToken are the same for a backend that has no account of its own: it would
@@ -98,7 +99,10 @@ func (o overlay) reachesToken(template *corev1.PodTemplateSpec) []Problem {
 		switch v := at.value.Interface().(type) {
 		case corev1.VolumeMount:
 			if v.Name == tokenVolume {
-				problems = append(problems, Problem{at.path + ".name", "the runner's token is for the container " + ProxyContainer + " only: choose another volume"})
+				problems = append(problems, Problem{
+					at.path + ".name",
+					"the runner's token is for the container " + ProxyContainer + " only: choose another volume",
+				})
 			}
 		case corev1.Container:
 			if v.Name == ProxyContainer {
@@ -123,7 +127,9 @@ func intoRunner(container spot) []Problem {
 		case name == "args":
 			stated, _ := reflect.Indirect(container.value).Interface().(corev1.Container)
 			if arg, refused := refusedArgs(stated.Args); refused {
-				refuse(join(container.path, name), fmt.Sprintf("the runner takes %q from nobody: write --log-level or --log-format, each with one of its words, or nothing", arg))
+				refuse(join(container.path, name),
+					fmt.Sprintf("the runner takes %q from nobody: write --log-level or --log-format, each with one of its words, or "+
+						"nothing", arg))
 			}
 		case name == "envFrom":
 			refuse(join(container.path, name), "the runner takes no variables unseen: write each in env")
@@ -152,7 +158,8 @@ func intoRunner(container spot) []Problem {
 // theirs one
 // (https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/#syntax-and-character-set).
 var quiet = []string{
-	"checksum/", "cluster-autoscaler.kubernetes.io/", "container.apparmor.security.beta.kubernetes.io/", "karpenter.sh/", "kubectl.kubernetes.io/",
+	"checksum/", "cluster-autoscaler.kubernetes.io/", "container.apparmor.security.beta.kubernetes.io/", "karpenter.sh/",
+	"kubectl.kubernetes.io/",
 	"prometheus.io/", "controller.kubernetes.io/pod-deletion-cost", "linkerd.io/inject", "sidecar.istio.io/inject",
 }
 
@@ -176,8 +183,11 @@ func (o overlay) injected(annotations map[string]string) []Problem {
 		case slices.Contains(bringVolumes, key):
 			problems = append(problems, Problem{at, "an injector would mount what this names: remove it, and use volumes"})
 		case o.holdsToken && !Reserved(key) && !isQuiet(key):
-			problems = append(problems, Problem{at, "an injector that acts on it could read the runner's token: write a label, or a key without a domain; " +
-				"or have who may write Deployments apply it to the proxy's under a field manager of their own"})
+			problems = append(problems, Problem{
+				at,
+				"an injector that acts on it could read the runner's token: write a label, or a key without a domain; " +
+					"or have who may write Deployments apply it to the proxy's under a field manager of their own",
+			})
 		}
 	}
 	return problems
@@ -194,5 +204,8 @@ func runnersAccount(b runconfig.Backend) []Problem {
 	if !strings.HasSuffix(b.ServiceAccountName, RunnerSuffix) {
 		return nil
 	}
-	return []Problem{{"spec.serviceAccountName", fmt.Sprintf("accounts that end in %s are those of Freehold's runners: choose another", RunnerSuffix)}}
+	return []Problem{{
+		"spec.serviceAccountName",
+		fmt.Sprintf("accounts that end in %s are those of Freehold's runners: choose another", RunnerSuffix),
+	}}
 }

@@ -73,18 +73,51 @@ func holders(pod corev1.PodSpec) []string {
 
 // runners are overlays that would bring something into the runner's container.
 var runners = map[string]struct{ says, want string }{
-	"a program":         {`command: [/sh]`, `command: the runner runs as it is: remove it`},
-	"a hook":            {`lifecycle: {postStart: {exec: {command: [/sh]}}}`, `lifecycle.postStart.exec: nothing else runs in the runner's container: remove it`},
-	"a mount":           {`volumeMounts: [{name: a, mountPath: /runner}]`, `volumeMounts[mountPath=/runner]: nothing is mounted in the runner: remove it, or use a container of your own`},
-	"a mount of ours":   {`volumeMounts: [{name: run-config, mountPath: /a}]`, `volumeMounts[mountPath=/a]: nothing is mounted in the runner: remove it, or use a container of your own`},
-	"over the token":    {`volumeMounts: [{name: a, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}]`, `volumeMounts[mountPath=/var/run/secrets/kubernetes.io/serviceaccount]: nothing is mounted in the runner: remove it, or use a container of your own`},
-	"a file of kubelet": {`terminationMessagePath: /runner`, `terminationMessagePath: the runner runs as it is: remove it`},
-	"a device":          {`volumeDevices: [{name: a, devicePath: /a}]`, `volumeDevices: the runner runs as it is: remove it`},
-	"unseen variables":  {`envFrom: [{configMapRef: {name: a}}]`, `envFrom: the runner takes no variables unseen: write each in env`},
-	"a kubeconfig":      {`env: [{name: KUBECONFIG, value: /a}]`, `env[name=KUBECONFIG]: this variable would give the runner's token away: remove it`},
-	"an API server":     {`env: [{name: KUBERNETES_SERVICE_HOST, value: a}]`, `env[name=KUBERNETES_SERVICE_HOST]: this variable would give the runner's token away: remove it`},
-	"another port":      {`env: [{name: KUBERNETES_SERVICE_PORT, value: "1"}]`, `env[name=KUBERNETES_SERVICE_PORT]: this variable would give the runner's token away: remove it`},
-	"headers in logs":   {`env: [{name: GODEBUG, value: http2debug=1}]`, `env[name=GODEBUG]: this variable would give the runner's token away: remove it`},
+	"a program": {`command: [/sh]`, `command: the runner runs as it is: remove it`},
+	"a hook": {
+		`lifecycle: {postStart: {exec: {command: [/sh]}}}`,
+		`lifecycle.postStart.exec: nothing else runs in the runner's container: remove it`,
+	},
+	"a mount": {
+		`volumeMounts: [{name: a, mountPath: /runner}]`,
+		`volumeMounts[mountPath=/runner]: nothing is mounted in the runner: remove it, or use a container of your own`,
+	},
+	"a mount of ours": {
+		`volumeMounts: [{name: run-config, mountPath: /a}]`,
+		`volumeMounts[mountPath=/a]: nothing is mounted in the runner: remove it, or use a container of your own`,
+	},
+	"over the token": {
+		`volumeMounts: [{name: a, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}]`,
+		`volumeMounts[mountPath=/var/run/secrets/kubernetes.io/serviceaccount]: nothing is mounted in the runner: remove it, or use a container of your own`,
+	},
+	"a file of kubelet": {
+		`terminationMessagePath: /runner`,
+		`terminationMessagePath: the runner runs as it is: remove it`,
+	},
+	"a device": {
+		`volumeDevices: [{name: a, devicePath: /a}]`,
+		`volumeDevices: the runner runs as it is: remove it`,
+	},
+	"unseen variables": {
+		`envFrom: [{configMapRef: {name: a}}]`,
+		`envFrom: the runner takes no variables unseen: write each in env`,
+	},
+	"a kubeconfig": {
+		`env: [{name: KUBECONFIG, value: /a}]`,
+		`env[name=KUBECONFIG]: this variable would give the runner's token away: remove it`,
+	},
+	"an API server": {
+		`env: [{name: KUBERNETES_SERVICE_HOST, value: a}]`,
+		`env[name=KUBERNETES_SERVICE_HOST]: this variable would give the runner's token away: remove it`,
+	},
+	"another port": {
+		`env: [{name: KUBERNETES_SERVICE_PORT, value: "1"}]`,
+		`env[name=KUBERNETES_SERVICE_PORT]: this variable would give the runner's token away: remove it`,
+	},
+	"headers in logs": {
+		`env: [{name: GODEBUG, value: http2debug=1}]`,
+		`env[name=GODEBUG]: this variable would give the runner's token away: remove it`,
+	},
 }
 
 func TestNothingIsBroughtIntoTheRunner(t *testing.T) {
@@ -98,15 +131,40 @@ func TestNothingIsBroughtIntoTheRunner(t *testing.T) {
 
 func TestTheRunnersTokenIsRefusedToOthers(t *testing.T) {
 	for name, tc := range map[string]struct{ overlay, want string }{
-		"every container":  {`{spec: {automountServiceAccountToken: true}}`, `spec.automountServiceAccountToken: every container would have the runner's token: remove it`},
-		"the same again":   {`{spec: {automountServiceAccountToken: false}}`, `spec.automountServiceAccountToken: Freehold states this: remove it`},
-		"shared processes": {`{spec: {shareProcessNamespace: true}}`, `spec.shareProcessNamespace: other containers would see the runner's files and its token: remove it`},
-		"a token":          {`{spec: {volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`, `spec.volumes[name=a].projected.sources[0].serviceAccountToken: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`},
-		"of an audience":   {`{spec: {volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {serviceAccountToken: {path: a, audience: b}}]}}]}}`, `spec.volumes[name=a].projected.sources[1].serviceAccountToken: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`},
-		"a certificate":    {`{spec: {volumes: [{name: a, projected: {sources: [{podCertificate: {signerName: a/b, keyType: ED25519, credentialBundlePath: a}}]}}]}}`, `spec.volumes[name=a].projected.sources[0].podCertificate: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`},
-		"our volume":       {`{spec: {volumes: [{name: runner-token, emptyDir: {}}]}}`, `spec.volumes[name=runner-token]: Freehold has this item: choose another`},
-		"its mount":        {`{spec: {containers: [{name: side, image: x, volumeMounts: [{name: runner-token, mountPath: /a}]}]}}`, `spec.containers[name=side].volumeMounts[mountPath=/a].name: the runner's token is for the container proxy only: choose another volume`},
-		"a mount before":   {`{spec: {initContainers: [{name: first, image: x, volumeMounts: [{name: runner-token, mountPath: /a}]}]}}`, `spec.initContainers[name=first].volumeMounts[mountPath=/a].name: the runner's token is for the container proxy only: choose another volume`},
+		"every container": {
+			`{spec: {automountServiceAccountToken: true}}`,
+			`spec.automountServiceAccountToken: every container would have the runner's token: remove it`,
+		},
+		"the same again": {
+			`{spec: {automountServiceAccountToken: false}}`,
+			`spec.automountServiceAccountToken: Freehold states this: remove it`,
+		},
+		"shared processes": {
+			`{spec: {shareProcessNamespace: true}}`,
+			`spec.shareProcessNamespace: other containers would see the runner's files and its token: remove it`,
+		},
+		"a token": {
+			`{spec: {volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`,
+			`spec.volumes[name=a].projected.sources[0].serviceAccountToken: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`,
+		},
+		"of an audience": {
+			`{spec: {volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {serviceAccountToken: {path: a, audience: b}}]}}]}}`, `spec.volumes[name=a].projected.sources[1].serviceAccountToken: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`,
+		},
+		"a certificate": {
+			`{spec: {volumes: [{name: a, projected: {sources: [{podCertificate: {signerName: a/b, keyType: ED25519, credentialBundlePath: a}}]}}]}}`, `spec.volumes[name=a].projected.sources[0].podCertificate: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`,
+		},
+		"our volume": {
+			`{spec: {volumes: [{name: runner-token, emptyDir: {}}]}}`,
+			`spec.volumes[name=runner-token]: Freehold has this item: choose another`,
+		},
+		"its mount": {
+			`{spec: {containers: [{name: side, image: x, volumeMounts: [{name: runner-token, mountPath: /a}]}]}}`,
+			`spec.containers[name=side].volumeMounts[mountPath=/a].name: the runner's token is for the container proxy only: choose another volume`,
+		},
+		"a mount before": {
+			`{spec: {initContainers: [{name: first, image: x, volumeMounts: [{name: runner-token, mountPath: /a}]}]}}`,
+			`spec.initContainers[name=first].volumeMounts[mountPath=/a].name: the runner's token is for the container proxy only: choose another volume`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) { refusedProxy(t, tc.overlay, "spec.proxy.podTemplate."+tc.want) })
 	}
@@ -127,8 +185,10 @@ func TestNoInjectorIsToldOfTheRunnersToken(t *testing.T) {
 	const says = "an injector that acts on it could read the runner's token: write a label, or a key without a domain; " +
 		"or have who may write Deployments apply it to the proxy's under a field manager of their own"
 	for key, want := range map[string]string{
-		"sidecar.istio.io/userVolume":                       "an injector would mount what this names: remove it, and use volumes",
-		"sidecar.istio.io/userVolumeMount":                  "an injector would mount what this names: remove it, and use volumes",
+		"sidecar.istio.io/userVolume": "an injector would mount what this names: remove it, and use " +
+			"volumes",
+		"sidecar.istio.io/userVolumeMount": "an injector would mount what this names: remove it, and use " +
+			"volumes",
 		"sidecar.istio.io/proxyImage":                       says,
 		"proxy.istio.io/config":                             says,
 		"vault.hashicorp.com/agent-inject":                  says,

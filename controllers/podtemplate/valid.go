@@ -31,7 +31,10 @@ func invalid(at spot) []Problem {
 	switch v := value.Interface().(type) {
 	case corev1.EnvVar:
 		if v.Name != "" && len(validation.IsRelaxedEnvVarName(v.Name)) > 0 {
-			return []Problem{{at.path + ".name", "no variable has such a name: write printable ASCII without =, for example LOG_LEVEL"}}
+			return []Problem{{
+				at.path + ".name",
+				"no variable has such a name: write printable ASCII without =, for example LOG_LEVEL",
+			}}
 		}
 	case corev1.EnvVarSource:
 		return oneSource(at.path, v)
@@ -51,7 +54,10 @@ func invalid(at spot) []Problem {
 		return label(at.path, v.Name)
 	case corev1.VolumeMount:
 		if strings.Contains(v.MountPath, ":") {
-			return []Problem{{at.path + ".mountPath", "no path holds a colon: write where in the container the volume appears, for example /data"}}
+			return []Problem{{
+				at.path + ".mountPath",
+				"no path holds a colon: write where in the container the volume appears, for example /data",
+			}}
 		}
 	case corev1.ContainerPort:
 		return port(at.path, v)
@@ -68,7 +74,10 @@ func label(path, name string) []Problem {
 	if name == "" || len(validation.IsDNS1123Label(name)) == 0 {
 		return nil
 	}
-	return []Problem{{path + ".name", "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache"}}
+	return []Problem{{
+		path + ".name",
+		"no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache",
+	}}
 }
 
 func named(path, name string) []Problem {
@@ -84,7 +93,10 @@ func port(path string, p corev1.ContainerPort) []Problem {
 		problems = append(problems, Problem{path + ".containerPort", "no such port: write 1 to 65535"})
 	}
 	if p.Name != "" && len(validation.IsValidPortName(p.Name)) > 0 {
-		problems = append(problems, Problem{path + ".name", "no port has such a name: write at most 15 lower-case letters, digits and -, for example metrics"})
+		problems = append(problems, Problem{
+			path + ".name",
+			"no port has such a name: write at most 15 lower-case letters, digits and -, for example metrics",
+		})
 	}
 	return problems
 }
@@ -95,7 +107,10 @@ func above(path string, limits, requests corev1.ResourceList) []Problem {
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		limit, limited := limits[name]
 		if request := requests[name]; limited && request.Cmp(limit) > 0 {
-			problems = append(problems, Problem{fmt.Sprintf("%s.requests.%s", path, name), "above its limit: lower the request or raise the limit"})
+			problems = append(problems, Problem{
+				fmt.Sprintf("%s.requests.%s", path, name),
+				"above its limit: lower the request or raise the limit",
+			})
 		}
 	}
 	return problems
@@ -124,11 +139,21 @@ func Keys(field string, entries map[string]string, areLabels bool) []Problem {
 		at := fmt.Sprintf("%s[%q]", field, key)
 		switch {
 		case Reserved(key):
-			problems = append(problems, Problem{at, "only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix"})
+			problems = append(problems, Problem{
+				at,
+				"only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix",
+			})
 		case len(content.IsLabelKey(strings.ToLower(key))) > 0:
-			problems = append(problems, Problem{at, "no label or annotation has such a key: write letters, digits, - _ and . with a domain before it if you like, for example example.com/team"})
+			problems = append(problems, Problem{
+				at,
+				"no label or annotation has such a key: write letters, digits, - _ and . with a domain before it if you like, " +
+					"for example example.com/team",
+			})
 		case areLabels && len(content.IsLabelValue(entries[key])) > 0:
-			problems = append(problems, Problem{at, "no label has such a value: write at most 63 letters, digits, - _ and ., or use an annotation"})
+			problems = append(problems, Problem{
+				at,
+				"no label has such a value: write at most 63 letters, digits, - _ and ., or use an annotation",
+			})
 		}
 	}
 	return problems
@@ -156,7 +181,10 @@ func incomplete(field string, template *corev1ac.PodTemplateSpecApplyConfigurati
 			taken[*c.Name] = true
 			ours := i == 0 && list == "containers" // of which the spec or the operator says the image
 			if !ours && (c.Image == nil || strings.TrimSpace(*c.Image) == "") {
-				problems = append(problems, Problem{at + ".image", "missing: write the image of this container, or give it the name of Freehold's to add to that"})
+				problems = append(problems, Problem{
+					at + ".image",
+					"missing: write the image of this container, or give it the name of Freehold's to add to that",
+				})
 			}
 			for _, m := range c.VolumeMounts {
 				if m.Name != nil && volumes[*m.Name] {

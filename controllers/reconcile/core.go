@@ -100,7 +100,9 @@ type Pass struct {
 // Begin returns a pass over an object. An object older than our own last write
 // of it is history, and has no pass: the watch brings the newer one, and wait is
 // when to look again if it does not.
-func (c *Core) Begin(ctx context.Context, object client.Object, conditions []metav1.Condition) (p *Pass, wait time.Duration, err error) {
+func (c *Core) Begin(
+	ctx context.Context, object client.Object, conditions []metav1.Condition,
+) (p *Pass, wait time.Duration, err error) {
 	if wait, err := c.Applier.Ahead(ctx, object, c.Kind.Managers...); wait > 0 || err != nil {
 		return nil, wait, err
 	}
@@ -117,7 +119,10 @@ func (p *Pass) Due(after time.Duration) { p.due = apply.Soonest(p.due, after) }
 
 // Apply writes as a manager (see apply.Writer.Apply), and tells who had changed what
 // it repairs, who had what it takes over, and what admission makes of it.
-func (p *Pass) Apply(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
+func (p *Pass) Apply(
+	ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration,
+	opts ...apply.Option,
+) (apply.Outcome, error) {
 	done, err := p.core.Applier.As(manager).Apply(ctx, live, ac, opts...)
 	p.Conflicts = append(p.Conflicts, apply.Conflicts(err)...)
 	countApply(manager, done, err)
@@ -127,7 +132,8 @@ func (p *Pass) Apply(ctx context.Context, manager ownership.Manager, live client
 	if err == nil && done.TakenOver != nil {
 		note := "took over " + done.TakenOver.String()
 		if slices.Contains(done.TakenOver.From, ownership.BeforeFirstApply) {
-			note += ", because its metadata.managedFields were reset; what a manifest drops before it is applied again stays: remove it with kubectl edit"
+			note += ", because its metadata.managedFields were reset; what a manifest drops before it is applied again stays: " +
+				"remove it with kubectl edit"
 		}
 		p.Event(corev1.EventTypeNormal, "FieldsTakenOver", "Adopt", note)
 	}

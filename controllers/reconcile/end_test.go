@@ -19,13 +19,17 @@ import (
 )
 
 func pass(due time.Duration) *Pass {
-	return &Pass{core: &Core{lastRefused: lru.New(1), contended: &contended{fields: map[types.NamespacedName]int{}}}, object: &v1alpha1.MCPServer{}, due: due}
+	return &Pass{
+		core:   &Core{lastRefused: lru.New(1), contended: &contended{fields: map[types.NamespacedName]int{}}},
+		object: &v1alpha1.MCPServer{}, due: due,
+	}
 }
 
 // What is tried again and when is apply.When's to say: its table is in
 // controllers/apply.
 func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
-	broken, bad, outside := errors.New("timeout"), &apply.BadIntent{Err: errors.New("422")}, &apply.NotGranted{Manager: "m"}
+	broken, bad, outside := errors.New("timeout"), &apply.BadIntent{Err: errors.New("422")},
+		&apply.NotGranted{Manager: "m"}
 	for name, tc := range map[string]struct {
 		err      error
 		after    time.Duration
@@ -52,7 +56,8 @@ func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
 				t.Errorf("the error is %v, terminal %t", err, terminal)
 			}
 			// A time beside an error would be dropped by the queue.
-			if waits, err := pass(3*time.Second).End(t.Context(), tc.err); (err != nil && waits != ctrl.Result{}) || (err == nil && waits.RequeueAfter != apply.Soonest(3*time.Second, tc.after)) {
+			if waits, err := pass(3*time.Second).End(t.Context(), tc.err); (err != nil && waits != ctrl.Result{}) ||
+				(err == nil && waits.RequeueAfter != apply.Soonest(3*time.Second, tc.after)) {
 				t.Errorf("with a wait the result is %+v beside %v", waits, err)
 			}
 			if tc.retried && errors.Is(err, apply.ErrStale) {
@@ -66,7 +71,8 @@ func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
 // who never ends, and whom a line a minute would tell nothing new.
 func TestARefusalIsLoggedOnceAndTriedMoreAndMoreSlowly(t *testing.T) {
 	var lines []string
-	ctx := logf.IntoContext(context.Background(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	ctx := logf.IntoContext(context.Background(),
+		funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	webhook := &apply.BadIntent{Err: errors.New("a webhook")}
 	p := pass(0)
 	for i, step := range []struct {
@@ -88,7 +94,8 @@ func TestARefusalIsLoggedOnceAndTriedMoreAndMoreSlowly(t *testing.T) {
 	} {
 		lines, p.due = nil, 0
 		result, _ := p.End(ctx, step.err)
-		if said := strings.Join(lines, ""); result.RequeueAfter != step.again || (said == "") != (step.log == "") || !strings.Contains(said, step.log) {
+		if said := strings.Join(lines, ""); result.RequeueAfter != step.again || (said == "") != (step.log == "") ||
+			!strings.Contains(said, step.log) {
 			t.Errorf("%d: again after %s, saying %q; want %s and %q", i, result.RequeueAfter, said, step.again, step.log)
 		}
 	}

@@ -33,7 +33,8 @@ func (p *Pass) Event(kind, reason, action, note string) {
 func (p *Pass) Claimed(generation int64, changes string) {
 	metrics.Claims.WithLabelValues(p.core.Kind.Kind).Inc()
 	if generation > 1 {
-		p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d: %s", generation, changes))
+		p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim",
+			fmt.Sprintf("workload generation %d: %s", generation, changes))
 	}
 }
 
@@ -47,7 +48,8 @@ func (p *Pass) announce(found map[string]conditions.Finding) {
 	}
 	c := meta.FindStatusCondition(p.conditions, conditionType)
 	f, ok := found[conditionType]
-	told := slices.Contains(p.core.Kind.Waits, f.Reason) || c != nil && f.Status == metav1.ConditionTrue && slices.Contains(p.core.Kind.Renews, c.Reason)
+	told := slices.Contains(p.core.Kind.Waits, f.Reason) ||
+		c != nil && f.Status == metav1.ConditionTrue && slices.Contains(p.core.Kind.Renews, c.Reason)
 	if ok && !told && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
 		kind := corev1.EventTypeWarning
 		if f.Reason == v1alpha1.ReasonDeleting || slices.Contains(p.core.Kind.Expected, f.Reason) {

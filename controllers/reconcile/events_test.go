@@ -15,7 +15,13 @@ import (
 // conditions, empty if there is none.
 func heard(live []metav1.Condition, call func(*Pass)) string {
 	recorder := events.NewFakeRecorder(2)
-	call(&Pass{core: &Core{Events: recorder, Kind: Kind{Expected: []string{"Starting"}, Waits: []string{"Waiting"}, Renews: []string{"Waiting"}}}, object: &v1alpha1.MCPServer{}, conditions: live})
+	call(&Pass{
+		core: &Core{
+			Events: recorder,
+			Kind:   Kind{Expected: []string{"Starting"}, Waits: []string{"Waiting"}, Renews: []string{"Waiting"}},
+		},
+		object: &v1alpha1.MCPServer{}, conditions: live,
+	})
 	close(recorder.Events)
 	var all []string
 	for e := range recorder.Events {
@@ -42,18 +48,29 @@ func TestAnnounceTellsWhatIsNew(t *testing.T) {
 		"waiting":                 {stands("Starting", "x"), "Ready", conditions.False("Waiting", "y"), ""},
 		"after it waited":         {stands("Waiting", "x"), "Ready", conditions.True("Ready", "y"), ""},
 		"stopped while it waited": {stands("Waiting", "x"), "Ready", conditions.False("Deleting", "y"), "Normal Deleting y"},
-		"in trouble":              {stands("Starting", ""), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
-		"in other trouble":        {stands("ImagePull", "another image"), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
-		"nothing new":             {stands("Starting", "x"), "Ready", conditions.False("Starting", "x"), ""},
-		"nothing new in trouble":  {stands("CrashLoop", "x"), "Ready", conditions.False("CrashLoop", "x"), ""},
-		"going":                   {stands("Ready", "x"), "Ready", conditions.False("Deleting", "y"), "Normal Deleting y"},
-		"stopped":                 {stands("Ready", "x"), "Suspended", conditions.True("Suspended", "x"), "Warning Suspended x"},
-		"another condition":       {nil, "Accepted", conditions.True("Accepted", "x"), ""},
-		"a conflict":              {nil, conflict.Type, conditions.True("FieldConflict", "x"), "Warning FieldConflict x"},
-		"that goes on":            {[]metav1.Condition{conflict}, conflict.Type, conditions.True("FieldConflict", "x"), ""},
+		"in trouble": {
+			stands("Starting", ""), "Ready", conditions.False("ImagePull", "x"),
+			"Warning ImagePull x",
+		},
+		"in other trouble": {
+			stands("ImagePull", "another image"), "Ready", conditions.False("ImagePull", "x"),
+			"Warning ImagePull x",
+		},
+		"nothing new":            {stands("Starting", "x"), "Ready", conditions.False("Starting", "x"), ""},
+		"nothing new in trouble": {stands("CrashLoop", "x"), "Ready", conditions.False("CrashLoop", "x"), ""},
+		"going":                  {stands("Ready", "x"), "Ready", conditions.False("Deleting", "y"), "Normal Deleting y"},
+		"stopped": {
+			stands("Ready", "x"), "Suspended", conditions.True("Suspended", "x"),
+			"Warning Suspended x",
+		},
+		"another condition": {nil, "Accepted", conditions.True("Accepted", "x"), ""},
+		"a conflict":        {nil, conflict.Type, conditions.True("FieldConflict", "x"), "Warning FieldConflict x"},
+		"that goes on":      {[]metav1.Condition{conflict}, conflict.Type, conditions.True("FieldConflict", "x"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := heard(tc.before, func(p *Pass) { p.announce(map[string]conditions.Finding{tc.of: tc.finding}) }); got != tc.want {
+			if got := heard(tc.before, func(p *Pass) {
+				p.announce(map[string]conditions.Finding{tc.of: tc.finding})
+			}); got != tc.want {
 				t.Errorf("heard %q, want %q", got, tc.want)
 			}
 		})
@@ -62,9 +79,13 @@ func TestAnnounceTellsWhatIsNew(t *testing.T) {
 
 // The API refuses notes of more than 1 kB, and text that is none.
 func TestAnEventIsShortAndText(t *testing.T) {
-	for _, note := range []string{strings.Repeat("a", 5000), strings.Repeat("é", 5000), "a" + strings.Repeat("é", 5000), strings.Repeat("\xffa", 2500)} {
+	for _, note := range []string{
+		strings.Repeat("a", 5000), strings.Repeat("é", 5000), "a" + strings.Repeat("é", 5000),
+		strings.Repeat("\xffa", 2500),
+	} {
 		got := heard(nil, func(p *Pass) { p.Event("Normal", "R", "A", note) })
-		if text := strings.TrimPrefix(got, "Normal R "); len(text) > 1024 || len(text) < 990 || strings.ToValidUTF8(text, "") != text {
+		if text := strings.TrimPrefix(got, "Normal R "); len(text) > 1024 || len(text) < 990 ||
+			strings.ToValidUTF8(text, "") != text {
 			t.Errorf("the note has %d bytes and begins with %q", len(text), text[:8])
 		}
 	}

@@ -80,7 +80,8 @@ func (p *Pass) tellShared(held apply.Outcome) {
 	}
 	if len(others) > 0 {
 		p.Event(corev1.EventTypeWarning, "FinalizerShared", "Hold", fmt.Sprintf(
-			"%s states the finalizer %s too, as an export of another object does: take it out of the manifest; Freehold removes it when the object is deleted",
+			"%s states the finalizer %s too, as an export of another object does: take it out of the manifest; Freehold "+
+				"removes it when the object is deleted",
 			strings.Join(others, ", "), p.core.Kind.Finalizer))
 	}
 }
@@ -108,7 +109,8 @@ func (p *Pass) TellRefused(ctx context.Context, err error) error {
 	}
 	movement := v1alpha1.ConditionReconciling
 	switch waits := p.refusedBefore(movement); {
-	case p.refusedBefore(v1alpha1.ConditionStalled) != nil, waits != nil && p.core.Now().Sub(waits.LastTransitionTime.Time) >= p.Patience:
+	case p.refusedBefore(v1alpha1.ConditionStalled) != nil,
+		waits != nil && p.core.Now().Sub(waits.LastTransitionTime.Time) >= p.Patience:
 		movement = v1alpha1.ConditionStalled
 	case waits == nil:
 		p.Anew(movement)
@@ -119,7 +121,8 @@ func (p *Pass) TellRefused(ctx context.Context, err error) error {
 // refusedBefore is the condition of a type if it says that this deletion was refused.
 func (p *Pass) refusedBefore(conditionType string) *metav1.Condition {
 	c := meta.FindStatusCondition(p.conditions, conditionType)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonApplyFailed || c.ObservedGeneration != p.object.GetGeneration() {
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonApplyFailed ||
+		c.ObservedGeneration != p.object.GetGeneration() {
 		return nil
 	}
 	return c
@@ -134,6 +137,7 @@ func (p *Pass) unprotected() (conditions.Finding, bool) {
 	if refused := apply.WithoutConflicts(p.unheld); refused != nil {
 		reason, why = v1alpha1.ReasonApplyFailed, refused.Error()
 	}
-	return conditions.True(reason, fmt.Sprintf("the object lacks the finalizer %s, without which its deletion is not done in order: %s",
-		p.core.Kind.Finalizer, why)), true
+	return conditions.True(reason,
+		fmt.Sprintf("the object lacks the finalizer %s, without which its deletion is not done in order: %s",
+			p.core.Kind.Finalizer, why)), true
 }

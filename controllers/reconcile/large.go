@@ -148,7 +148,10 @@ func (h *Holder) Leave() {
 
 // Read reads an object whole, one that the cache holds in part in the turn: wait is how long
 // to wait for that.
-func (h *Holder) Read(ctx context.Context, reader, live client.Reader, key client.ObjectKey, obj client.Object, now time.Time) (wait time.Duration, err error) {
+func (h *Holder) Read(
+	ctx context.Context, reader, live client.Reader, key client.ObjectKey, obj client.Object,
+	now time.Time,
+) (wait time.Duration, err error) {
 	if err := reader.Get(ctx, key, obj); err != nil || !IsCut(obj) {
 		return 0, err
 	}

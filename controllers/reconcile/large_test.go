@@ -150,7 +150,10 @@ func TestEachLargeObjectConverges(t *testing.T) {
 		var all agenda
 		for n := range tc.namespaces {
 			for i := range tc.objects + tc.endless {
-				all = append(all, &worker{namespace: fmt.Sprint(n), name: fmt.Sprint(i), passes: 5, takes: tc.takes, endless: i < tc.endless})
+				all = append(all, &worker{
+					namespace: fmt.Sprint(n), name: fmt.Sprint(i), passes: 5, takes: tc.takes,
+					endless: i < tc.endless,
+				})
 			}
 		}
 		workers := append(agenda{}, all...)

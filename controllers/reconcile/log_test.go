@@ -24,7 +24,10 @@ func TestTheLinesOfAPassNameItsObject(t *testing.T) {
 	log := Core{}.Log(mgr, "mcpserver", "server")
 	log(&ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "echo"}}).Info("refused")
 	log(nil).Info("starting")
-	for _, want := range []string{"msg=refused controller=mcpserver namespace=team server=echo\n", "msg=starting controller=mcpserver\n"} {
+	for _, want := range []string{
+		"msg=refused controller=mcpserver namespace=team server=echo\n",
+		"msg=starting controller=mcpserver\n",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the log:\n%s", want, out.String())
 		}

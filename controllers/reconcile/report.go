@@ -35,7 +35,8 @@ type statusIntent struct {
 func (*intent) IsApplyConfiguration() {}
 
 func (p *Pass) intent() *intent {
-	in := &intent{ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(p.object.GetName()).WithNamespace(p.object.GetNamespace())}
+	in := &intent{ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(p.object.GetName()).
+		WithNamespace(p.object.GetNamespace())}
 	in.WithAPIVersion(p.core.Kind.GroupVersion().String()).WithKind(p.core.Kind.Kind)
 	return in
 }
@@ -64,7 +65,8 @@ func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) 
 			f, ok = p.heldByOthers(t)
 		}
 		if ok {
-			status.Conditions = append(status.Conditions, conditions.Stamp(p.conditions, t, f, p.object.GetGeneration(), p.core.Now()))
+			status.Conditions = append(status.Conditions,
+				conditions.Stamp(p.conditions, t, f, p.object.GetGeneration(), p.core.Now()))
 		}
 	}
 	intent := p.intent()
@@ -78,7 +80,8 @@ func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) 
 
 // Anew lets the time of a condition begin anew, though its status stays.
 func (p *Pass) Anew(conditionType string) {
-	p.conditions = slices.DeleteFunc(slices.Clone(p.conditions), func(c metav1.Condition) bool { return c.Type == conditionType })
+	p.conditions = slices.DeleteFunc(slices.Clone(p.conditions),
+		func(c metav1.Condition) bool { return c.Type == conditionType })
 }
 
 // reworded is how often the words of others may change.
@@ -92,7 +95,8 @@ type words struct {
 
 // quoted are the reasons whose words are those of others, also beside ours.
 var quoted = []string{
-	v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonPodRefused, v1alpha1.ReasonMissingReference,
+	v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonPodRefused,
+	v1alpha1.ReasonMissingReference,
 	v1alpha1.ReasonVolumeNotMounted, v1alpha1.ReasonPodNotStarted, v1alpha1.ReasonProbeFailed, v1alpha1.ReasonEvicted,
 	v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonUnavailable,
 }
@@ -104,7 +108,8 @@ var quoted = []string{
 // which often begin with a time.
 func (p *Pass) steady(conditionType string, now conditions.Finding) conditions.Finding {
 	stands := meta.FindStatusCondition(p.conditions, conditionType)
-	if !slices.Contains(quoted, now.Reason) || stands == nil || stands.Reason != now.Reason || stands.ObservedGeneration != p.object.GetGeneration() ||
+	if !slices.Contains(quoted, now.Reason) || stands == nil || stands.Reason != now.Reason ||
+		stands.ObservedGeneration != p.object.GetGeneration() ||
 		stands.Message == now.Message {
 		return now
 	}

@@ -41,7 +41,8 @@ func To(ctx context.Context, reader client.Reader, config, namespace, name strin
 	var found []kinds.Object
 	for _, kind := range kinds.All() {
 		list := kind.NewList()
-		err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexOf(config): name}, client.UnsafeDisableDeepCopy)
+		err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexOf(config): name},
+			client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("listing each %s that refers to %s %s/%s: %w", kind.Object.Kind, config, namespace, name, err)
 		}

@@ -46,22 +46,26 @@ func TestOf(t *testing.T) {
 		want        Revision
 		err         string
 	}{
-		"none":            {nil, Revision{}, ""},
-		"others only":     {map[string]string{"a": "b"}, Revision{}, ""},
-		"a revision":      {Revision{7, "aa"}.Annotations(), Revision{7, "aa"}, ""},
-		"largest":         {Revision{MaxGeneration, "aa"}.Annotations(), Revision{MaxGeneration, "aa"}, ""},
-		"beyond it":       {Revision{MaxGeneration + 1, "aa"}.Annotations(), Revision{}, `"1000000000000000000"`},
-		"no hash":         {map[string]string{AnnotationGeneration: "7"}, Revision{7, ""}, ""},
-		"empty hash":      {map[string]string{AnnotationGeneration: "7", AnnotationHash: ""}, Revision{7, ""}, ""},
-		"no generation":   {map[string]string{AnnotationHash: "aa"}, Revision{}, AnnotationGeneration},
-		"empty":           {map[string]string{AnnotationGeneration: "", AnnotationHash: "aa"}, Revision{}, `""`},
-		"zero":            {Revision{0, "aa"}.Annotations(), Revision{}, `"0"`},
-		"negative":        {Revision{-7, "aa"}.Annotations(), Revision{}, `"-7"`},
-		"signed":          {map[string]string{AnnotationGeneration: "+7", AnnotationHash: "aa"}, Revision{}, `"+7"`},
-		"leading zero":    {map[string]string{AnnotationGeneration: "07", AnnotationHash: "aa"}, Revision{}, `"07"`},
-		"spaced":          {map[string]string{AnnotationGeneration: " 7", AnnotationHash: "aa"}, Revision{}, `" 7"`},
-		"not a number":    {map[string]string{AnnotationGeneration: "x", AnnotationHash: "aa"}, Revision{}, `"x"`},
-		"beyond 64 bits":  {map[string]string{AnnotationGeneration: "9223372036854775808", AnnotationHash: "aa"}, Revision{}, "9223372036854775808"},
+		"none":          {nil, Revision{}, ""},
+		"others only":   {map[string]string{"a": "b"}, Revision{}, ""},
+		"a revision":    {Revision{7, "aa"}.Annotations(), Revision{7, "aa"}, ""},
+		"largest":       {Revision{MaxGeneration, "aa"}.Annotations(), Revision{MaxGeneration, "aa"}, ""},
+		"beyond it":     {Revision{MaxGeneration + 1, "aa"}.Annotations(), Revision{}, `"1000000000000000000"`},
+		"no hash":       {map[string]string{AnnotationGeneration: "7"}, Revision{7, ""}, ""},
+		"empty hash":    {map[string]string{AnnotationGeneration: "7", AnnotationHash: ""}, Revision{7, ""}, ""},
+		"no generation": {map[string]string{AnnotationHash: "aa"}, Revision{}, AnnotationGeneration},
+		"empty":         {map[string]string{AnnotationGeneration: "", AnnotationHash: "aa"}, Revision{}, `""`},
+		"zero":          {Revision{0, "aa"}.Annotations(), Revision{}, `"0"`},
+		"negative":      {Revision{-7, "aa"}.Annotations(), Revision{}, `"-7"`},
+		"signed":        {map[string]string{AnnotationGeneration: "+7", AnnotationHash: "aa"}, Revision{}, `"+7"`},
+		"leading zero":  {map[string]string{AnnotationGeneration: "07", AnnotationHash: "aa"}, Revision{}, `"07"`},
+		"spaced":        {map[string]string{AnnotationGeneration: " 7", AnnotationHash: "aa"}, Revision{}, `" 7"`},
+		"not a number":  {map[string]string{AnnotationGeneration: "x", AnnotationHash: "aa"}, Revision{}, `"x"`},
+		"beyond 64 bits": {
+			map[string]string{AnnotationGeneration: "9223372036854775808", AnnotationHash: "aa"},
+			Revision{},
+			"9223372036854775808",
+		},
 		"with a fraction": {map[string]string{AnnotationGeneration: "7.0", AnnotationHash: "aa"}, Revision{}, `"7.0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,11 +87,23 @@ func TestTheRevisionOfAnObjectIsItsHighest(t *testing.T) {
 		want          Revision
 		wrong         bool
 	}{
-		"both the same":            {Revision{7, "aa"}.Annotations(), Revision{7, "aa"}.Annotations(), Revision{7, "aa"}, false},
-		"the object lost its own":  {nil, Revision{7, "aa"}.Annotations(), Revision{7, "aa"}, false},
-		"the template lost its":    {Revision{7, "aa"}.Annotations(), nil, Revision{7, "aa"}, false},
-		"the object lost its hash": {Revision{7, ""}.Annotations(), Revision{7, "aa"}.Annotations(), Revision{7, "aa"}, false},
-		"the template is ahead":    {Revision{6, "aa"}.Annotations(), Revision{7, "bb"}.Annotations(), Revision{7, "bb"}, false},
+		"both the same": {
+			Revision{7, "aa"}.Annotations(), Revision{7, "aa"}.Annotations(),
+			Revision{7, "aa"},
+			false,
+		},
+		"the object lost its own": {nil, Revision{7, "aa"}.Annotations(), Revision{7, "aa"}, false},
+		"the template lost its":   {Revision{7, "aa"}.Annotations(), nil, Revision{7, "aa"}, false},
+		"the object lost its hash": {
+			Revision{7, ""}.Annotations(), Revision{7, "aa"}.Annotations(),
+			Revision{7, "aa"},
+			false,
+		},
+		"the template is ahead": {
+			Revision{6, "aa"}.Annotations(), Revision{7, "bb"}.Annotations(),
+			Revision{7, "bb"},
+			false,
+		},
 		"the object is ahead":      {Revision{8, ""}.Annotations(), Revision{7, "bb"}.Annotations(), Revision{8, ""}, false},
 		"one cannot be read":       {unreadable, Revision{7, "aa"}.Annotations(), Revision{7, "aa"}, true},
 		"the other cannot be read": {Revision{7, "aa"}.Annotations(), unreadable, Revision{7, "aa"}, true},

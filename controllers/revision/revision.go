@@ -92,7 +92,8 @@ func Parse(generation, hash string) (Revision, error) {
 const MaxGeneration = 999_999_999_999_999_999
 
 // ErrExhausted says that no number is left.
-var ErrExhausted = errors.New("this server has reached the highest workload generation: delete it and create it again, as docs/policies.md describes")
+var ErrExhausted = errors.New("this server has reached the highest workload generation: delete it and create it " +
+	"again, as docs/policies.md describes")
 
 func parseGeneration(text string) (int64, error) {
 	number, err := strconv.ParseInt(text, 10, 64)

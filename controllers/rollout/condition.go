@@ -14,7 +14,8 @@ func RolledOut(members []Member, percent int) conditions.Finding {
 	plan := For(members, percent)
 	if plan.Failed != "" {
 		return conditions.False(v1alpha1.ReasonHeld, fmt.Sprintf(
-			"%s is not ready with this content, so no other one takes it: correct what its condition Ready says, or this configuration", kinds.Title(plan.Failed)))
+			"%s is not ready with this content, so no other one takes it: correct what its condition Ready says, or this "+
+				"configuration", kinds.Title(plan.Failed)))
 	}
 	names, moves := map[Phase]string{}, false
 	for _, m := range members {
@@ -35,14 +36,17 @@ func RolledOut(members []Member, percent int) conditions.Finding {
 	switch {
 	case down != "" && !moves:
 		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%s does not serve at present, and keeps its place until it does or is Stalled: its conditions say why", kinds.Title(down)))
+			"%s does not serve at present, and keeps its place until it does or is Stalled: its conditions say why",
+			kinds.Title(down)))
 	case rest != "" || down != "":
 		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%d percent of the workloads that refer to this configuration take its present content at a time; the others serve with the content before", percent))
+			"%d percent of the workloads that refer to this configuration take its present content at a time; the others "+
+				"serve with the content before", percent))
 	}
 	if apart := name(Blocked, Free, Apart); apart != "" {
 		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"%s does not have this content yet: its conditions say why", kinds.Title(apart)))
 	}
-	return conditions.True(v1alpha1.ReasonRolledOut, "every workload that refers to this configuration has its present content")
+	return conditions.True(v1alpha1.ReasonRolledOut,
+		"every workload that refers to this configuration has its present content")
 }

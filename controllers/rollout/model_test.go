@@ -86,13 +86,17 @@ func (m *model) fails(format string, args ...any) {
 	m.wrong = fmt.Errorf(format, args...)
 	for _, s := range m.members {
 		w := s.now()
-		m.tell("%s is %s and says %+v, served %d of %d, with %s: %+v", w.Name, m.phase(w), w.Conditions[:min(1, len(w.Conditions))], w.Served, w.Claim.Generation, s.hash(), w.Facts(kind, name, m.content))
+		m.tell("%s is %s and says %+v, served %d of %d, with %s: %+v", w.Name, m.phase(w),
+			w.Conditions[:min(1, len(w.Conditions))], w.Served, w.Claim.Generation, s.hash(), w.Facts(kind, name, m.content))
 	}
 }
 
 // born adds a member that has the present content, or a stopped one for want of any.
 func (m *model) born() {
-	w := Workload{Name: fmt.Sprintf("m%02d", m.names), Claim: &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{m.config(m.content)}}}
+	w := Workload{
+		Name:  fmt.Sprintf("m%02d", m.names),
+		Claim: &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{m.config(m.content)}},
+	}
 	w.Conditions = says(v1alpha1.ReasonStarting, false)
 	m.names++
 	m.members = append(m.members, &sim{written: []Workload{w}, until: m.time + 1 + m.IntN(mostSteps), since: m.time})
@@ -269,7 +273,8 @@ func (m *model) judge(s *sim, inTurn bool) {
 			underway++
 		}
 	}
-	stopped := s.now().Stopped || meta.IsStatusConditionTrue(s.now().Conditions, v1alpha1.ConditionStalled) || !s.hasServed()
+	stopped := s.now().Stopped || meta.IsStatusConditionTrue(s.now().Conditions, v1alpha1.ConditionStalled) ||
+		!s.hasServed()
 	if budget := Budget(len(m.members), m.percent); inTurn && underway >= budget {
 		m.fails("%s takes %s beside %d that are under way, and %d may be", s.now().Name, m.content, underway, budget)
 	} else if !inTurn && !stopped {

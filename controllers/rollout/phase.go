@@ -50,15 +50,27 @@ var table = []row{
 	{"has it, and is stopped", func(f Facts) bool { return f.Has && f.Stopped }, Done},
 	{"was born with it, and starts", func(f Facts) bool { return f.Has && !f.InTurn && f.New && f.Now == Rolling }, Done},
 	{"took it with a change of its own", func(f Facts) bool { return f.Has && !f.InTurn }, Apart},
-	{"took it in its turn, and is rolling out", func(f Facts) bool { return f.Has && (f.Now == Rolling || f.Now == Serving) && !f.Stalled }, Moving},
+	{
+		"took it in its turn, and is rolling out",
+		func(f Facts) bool { return f.Has && (f.Now == Rolling || f.Now == Serving) && !f.Stalled }, Moving,
+	},
 	{"took it in its turn, and is in trouble, refused or stalled", func(f Facts) bool { return f.Has }, Failed},
 	{"has nothing of before to go on with", func(f Facts) bool { return !f.Before }, Apart},
 	{"is stopped", func(f Facts) bool { return f.Stopped }, Free},
-	{"cannot take any content: its spec is wrong, another reference leads nowhere, or a write is refused", func(f Facts) bool { return f.Now == Barred }, Blocked},
+	{
+		"cannot take any content: its spec is wrong, another reference leads nowhere, or a write is refused",
+		func(f Facts) bool { return f.Now == Barred }, Blocked,
+	},
 	{"is stalled", func(f Facts) bool { return f.Stalled }, Free},
-	{"took an earlier one in its turn, and has not served with it", func(f Facts) bool { return f.InTurn && !f.Served }, Again},
+	{
+		"took an earlier one in its turn, and has not served with it", func(f Facts) bool { return f.InTurn && !f.Served },
+		Again,
+	},
 	{"is in trouble with content that never served", func(f Facts) bool { return f.Now == Troubled && !f.Served }, Free},
-	{"serves, or has gone down to take it", func(f Facts) bool { return f.Now == Serving || f.Now == Rolling && f.Served }, Waiting},
+	{
+		"serves, or has gone down to take it", func(f Facts) bool { return f.Now == Serving || f.Now == Rolling && f.Served },
+		Waiting,
+	},
 	{"does not serve at present", func(Facts) bool { return true }, Down},
 }
 

@@ -38,7 +38,8 @@ func Of(object kinds.Object) Workload {
 		Name: kinds.Key(object),
 		Stopped: object.GetDeletionTimestamp() != nil || kinds.BackendReplicas(object) == 0 ||
 			proxy != nil && proxy.Replicas != nil && *proxy.Replicas == 0,
-		Claim: status.Workload, Served: status.ServedGeneration, URL: status.URL, Runtime: status.Runtime, Conditions: status.Conditions,
+		Claim: status.Workload, Served: status.ServedGeneration, URL: status.URL, Runtime: status.Runtime,
+		Conditions: status.Conditions,
 	}
 }
 
@@ -53,7 +54,8 @@ func (w Workload) claimed(kind, name string) (v1alpha1.WorkloadConfig, bool) {
 	if w.Claim == nil {
 		return v1alpha1.WorkloadConfig{}, false
 	}
-	i := slices.IndexFunc(w.Claim.Configs, func(c v1alpha1.WorkloadConfig) bool { return c.Kind == kind && c.Name == name })
+	i := slices.IndexFunc(w.Claim.Configs,
+		func(c v1alpha1.WorkloadConfig) bool { return c.Kind == kind && c.Name == name })
 	if i < 0 {
 		return v1alpha1.WorkloadConfig{}, false
 	}
@@ -62,7 +64,8 @@ func (w Workload) claimed(kind, name string) (v1alpha1.WorkloadConfig, bool) {
 
 // InTurn reports whether a claim has taken a configuration in turn.
 func InTurn(claim *v1alpha1.WorkloadStatus) bool {
-	return claim != nil && (claim.ConfigRollout || slices.ContainsFunc(claim.Configs, func(c v1alpha1.WorkloadConfig) bool { return c.InTurn }))
+	return claim != nil && (claim.ConfigRollout ||
+		slices.ContainsFunc(claim.Configs, func(c v1alpha1.WorkloadConfig) bool { return c.InTurn }))
 }
 
 // HasServed reports whether the content that the workload claimed last has served once.
@@ -158,7 +161,8 @@ func (w Workload) Facts(kind, name, hash string) Facts {
 		InTurn: has && (claimed.InTurn || w.Claim.ConfigRollout), Served: w.HasServed(), New: isNew,
 		Stopped: w.Stopped, Now: w.now(kind),
 	}
-	f.Stalled = (f.Now == Rolling || f.Now == Troubled) && meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionStalled)
+	f.Stalled = (f.Now == Rolling || f.Now == Troubled) &&
+		meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionStalled)
 	return f
 }
 
@@ -172,6 +176,7 @@ func (w Workload) Member(kind, name, hash string) Member {
 // configuration.
 func Pending(kind, name string) conditions.Finding {
 	return conditions.False(v1alpha1.ReasonRolloutPending, fmt.Sprintf(
-		"%s %q has changed, and servers take the change in turns: calls are served with the content before until it is this one's turn. "+
+		"%s %q has changed, and servers take the change in turns: calls are served with the content before until it is "+
+			"this one's turn. "+
 			"See the condition RolledOut of the %[1]s", kind, name))
 }

@@ -20,7 +20,10 @@ const (
 func claimed(hash string) Workload {
 	return Workload{
 		Name: "echo", URL: "http://echo",
-		Claim:   &v1alpha1.WorkloadStatus{Generation: 3, Configs: []v1alpha1.WorkloadConfig{{Kind: kind, Name: name, Hash: hash}}},
+		Claim: &v1alpha1.WorkloadStatus{
+			Generation: 3,
+			Configs:    []v1alpha1.WorkloadConfig{{Kind: kind, Name: name, Hash: hash}},
+		},
 		Runtime: &v1alpha1.RuntimeStatus{Generation: 3},
 	}
 }
@@ -89,49 +92,98 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 		w    Workload
 		want Phase
 	}{
-		"new":                                      {Workload{}, Apart},
-		"ready with it":                            {ready(claimed(after)), Done},
-		"ready with it, as it changed":             {ready(claimed(after).rolled()), Done},
-		"ready with what it said before":           {ready(claimed(before)), Waiting},
-		"ready without any":                        {ready(Workload{Claim: &v1alpha1.WorkloadStatus{Generation: 3}}), Apart},
-		"waits":                                    {claimed(before).known().notReady(v1alpha1.ReasonRolloutPending), Waiting},
-		"waits again":                              {claimed(before).rolled().known().notReady(v1alpha1.ReasonRolloutPending), Waiting},
-		"waits for a correction":                   {claimed(before).known().notReady(v1alpha1.ReasonConfigInvalid).cannotFollow(kind), Waiting},
-		"the same, of an earlier release":          {claimed(before).known().notReady("AuthzConfigInvalid"), Waiting},
-		"refers to another that is missing":        {claimed(before).known().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow(kind, "MCPOIDCConfig"), Blocked},
-		"another one, of an earlier release":       {claimed(before).known().notReady("OIDCConfigNotFound").cannotFollow("MCPOIDCConfig"), Blocked},
-		"served, and refers to one that is gone":   {claimed(after).rolled().known().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow("MCPOIDCConfig"), Done},
-		"refers to another that is being deleted":  {claimed(before).known().notReady(v1alpha1.ReasonConfigDeleting).cannotFollow("MCPOIDCConfig"), Blocked},
-		"took it, and cannot follow another":       {claimed(after).rolled().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow("MCPOIDCConfig"), Failed},
-		"was admitted":                             {claimed(before).known().notReady(v1alpha1.ReasonUpdating), Waiting},
-		"is on its way":                            {claimed(after).rolled().notReady(v1alpha1.ReasonUpdating), Moving},
-		"changed again on its way":                 {claimed(before).rolled().notReady(v1alpha1.ReasonUpdating), Again},
-		"changed again after it failed":            {claimed(before).rolled().notReady(v1alpha1.ReasonCrashLoop), Again},
-		"changed long after it failed":             {stalled(claimed(before).rolled()).notReady(v1alpha1.ReasonCrashLoop), Free},
-		"failed, and its own spec is wrong":        {stalled(claimed(before).rolled()).notReady(v1alpha1.ReasonSpecInvalid), Blocked},
-		"failed with it, and its spec is wrong":    {stalled(claimed(after).rolled()).notReady(v1alpha1.ReasonSpecInvalid), Failed},
-		"failed":                                   {claimed(after).rolled().notReady(v1alpha1.ReasonCrashLoop), Failed},
-		"is stalled":                               {stalled(claimed(after).rolled()).notReady(v1alpha1.ReasonUpdating), Failed},
-		"waits for another configuration":          {claimed(after).rolled().known().notReady(v1alpha1.ReasonRolloutPending), Done},
-		"failed after it was ready":                {claimed(after).rolled().known().notReady(v1alpha1.ReasonCrashLoop), Done},
-		"its claim was refused":                    {claimed(before).known().notReady(v1alpha1.ReasonApplyFailed), Blocked},
-		"something else of it was refused":         {claimed(after).known().notReady(v1alpha1.ReasonApplyFailed), Done},
-		"a pod of it restarts":                     {claimed(before).known().notReady(v1alpha1.ReasonUnavailable), Down},
-		"it is down for long":                      {stalled(claimed(before).known()).notReady(v1alpha1.ReasonUnavailable), Free},
-		"fails by itself":                          {claimed(after).notReady(v1alpha1.ReasonCrashLoop), Apart},
-		"fails with a change of its own":           {claimed(before).notReady(v1alpha1.ReasonCrashLoop), Free},
-		"changes by itself":                        {claimed(after).notReady(v1alpha1.ReasonUpdating), Apart},
-		"starts":                                   {born(claimed(after)).notReady(v1alpha1.ReasonStarting), Done},
-		"starts with what it said before":          {born(claimed(before)).notReady(v1alpha1.ReasonStarting), Apart},
-		"changes by itself, without the content":   {claimed(before).notReady(v1alpha1.ReasonUpdating), Down},
-		"is wrong, and does not have the content":  {claimed(before).known().notReady(v1alpha1.ReasonSpecInvalid), Blocked},
-		"is stopped with it":                       {ready(claimed(after)).stopped(), Done},
-		"is stopped without it":                    {ready(claimed(before)).stopped(), Free},
-		"is stopped after it failed":               {claimed(after).rolled().notReady(v1alpha1.ReasonCrashLoop).stopped(), Done},
-		"resumes":                                  {served(claimed(before)), Waiting},
-		"its server elsewhere went down later":     {served(claimed(after).rolled()).says(v1alpha1.ConditionBackendAnswers, metav1.ConditionFalse, "").notReady(v1alpha1.ReasonNotAnswering), Done},
-		"of an earlier release, went down later":   {claimed(after).rolled().answeredOnce().notReady(v1alpha1.ReasonNotAnswering), Done},
-		"of a runner that speaks of older content": {claimed(after).rolled().older().known().notReady(v1alpha1.ReasonCrashLoop), Failed},
+		"new":                            {Workload{}, Apart},
+		"ready with it":                  {ready(claimed(after)), Done},
+		"ready with it, as it changed":   {ready(claimed(after).rolled()), Done},
+		"ready with what it said before": {ready(claimed(before)), Waiting},
+		"ready without any":              {ready(Workload{Claim: &v1alpha1.WorkloadStatus{Generation: 3}}), Apart},
+		"waits": {
+			claimed(before).known().notReady(v1alpha1.ReasonRolloutPending),
+			Waiting,
+		},
+		"waits again": {
+			claimed(before).rolled().known().notReady(v1alpha1.ReasonRolloutPending),
+			Waiting,
+		},
+		"waits for a correction": {
+			claimed(before).known().notReady(v1alpha1.ReasonConfigInvalid).cannotFollow(kind), Waiting,
+		},
+		"the same, of an earlier release": {claimed(before).known().notReady("AuthzConfigInvalid"), Waiting},
+		"refers to another that is missing": {
+			claimed(before).known().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow(kind, "MCPOIDCConfig"), Blocked,
+		},
+		"another one, of an earlier release": {
+			claimed(before).known().notReady("OIDCConfigNotFound").cannotFollow("MCPOIDCConfig"), Blocked,
+		},
+		"served, and refers to one that is gone": {
+			claimed(after).rolled().known().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow("MCPOIDCConfig"), Done,
+		},
+		"refers to another that is being deleted": {
+			claimed(before).known().notReady(v1alpha1.ReasonConfigDeleting).cannotFollow("MCPOIDCConfig"), Blocked,
+		},
+		"took it, and cannot follow another": {
+			claimed(after).rolled().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow("MCPOIDCConfig"), Failed,
+		},
+		"was admitted":                  {claimed(before).known().notReady(v1alpha1.ReasonUpdating), Waiting},
+		"is on its way":                 {claimed(after).rolled().notReady(v1alpha1.ReasonUpdating), Moving},
+		"changed again on its way":      {claimed(before).rolled().notReady(v1alpha1.ReasonUpdating), Again},
+		"changed again after it failed": {claimed(before).rolled().notReady(v1alpha1.ReasonCrashLoop), Again},
+		"changed long after it failed": {
+			stalled(claimed(before).rolled()).notReady(v1alpha1.ReasonCrashLoop),
+			Free,
+		},
+		"failed, and its own spec is wrong": {
+			stalled(claimed(before).rolled()).notReady(v1alpha1.ReasonSpecInvalid),
+			Blocked,
+		},
+		"failed with it, and its spec is wrong": {
+			stalled(claimed(after).rolled()).notReady(v1alpha1.ReasonSpecInvalid),
+			Failed,
+		},
+		"failed": {claimed(after).rolled().notReady(v1alpha1.ReasonCrashLoop), Failed},
+		"is stalled": {
+			stalled(claimed(after).rolled()).notReady(v1alpha1.ReasonUpdating),
+			Failed,
+		},
+		"waits for another configuration": {
+			claimed(after).rolled().known().notReady(v1alpha1.ReasonRolloutPending),
+			Done,
+		},
+		"failed after it was ready": {
+			claimed(after).rolled().known().notReady(v1alpha1.ReasonCrashLoop),
+			Done,
+		},
+		"its claim was refused":            {claimed(before).known().notReady(v1alpha1.ReasonApplyFailed), Blocked},
+		"something else of it was refused": {claimed(after).known().notReady(v1alpha1.ReasonApplyFailed), Done},
+		"a pod of it restarts":             {claimed(before).known().notReady(v1alpha1.ReasonUnavailable), Down},
+		"it is down for long": {
+			stalled(claimed(before).known()).notReady(v1alpha1.ReasonUnavailable),
+			Free,
+		},
+		"fails by itself":                         {claimed(after).notReady(v1alpha1.ReasonCrashLoop), Apart},
+		"fails with a change of its own":          {claimed(before).notReady(v1alpha1.ReasonCrashLoop), Free},
+		"changes by itself":                       {claimed(after).notReady(v1alpha1.ReasonUpdating), Apart},
+		"starts":                                  {born(claimed(after)).notReady(v1alpha1.ReasonStarting), Done},
+		"starts with what it said before":         {born(claimed(before)).notReady(v1alpha1.ReasonStarting), Apart},
+		"changes by itself, without the content":  {claimed(before).notReady(v1alpha1.ReasonUpdating), Down},
+		"is wrong, and does not have the content": {claimed(before).known().notReady(v1alpha1.ReasonSpecInvalid), Blocked},
+		"is stopped with it":                      {ready(claimed(after)).stopped(), Done},
+		"is stopped without it":                   {ready(claimed(before)).stopped(), Free},
+		"is stopped after it failed": {
+			claimed(after).rolled().notReady(v1alpha1.ReasonCrashLoop).stopped(),
+			Done,
+		},
+		"resumes": {served(claimed(before)), Waiting},
+		"its server elsewhere went down later": {
+			served(claimed(after).rolled()).says(v1alpha1.ConditionBackendAnswers, metav1.ConditionFalse, "").
+				notReady(v1alpha1.ReasonNotAnswering), Done,
+		},
+		"of an earlier release, went down later": {
+			claimed(after).rolled().answeredOnce().notReady(v1alpha1.ReasonNotAnswering), Done,
+		},
+		"of a runner that speaks of older content": {
+			claimed(after).rolled().older().known().notReady(v1alpha1.ReasonCrashLoop), Failed,
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if got := tc.w.Member(kind, name, after); got.Phase != tc.want || got.Name != tc.w.Name {
@@ -144,16 +196,20 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 func TestAServerThatServesNoCallsIsStopped(t *testing.T) {
 	zero := int32(0)
 	for what, server := range map[string]*v1alpha1.MCPServer{
-		"suspended":     {Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Suspend: true}}},
-		"no backend":    {Spec: v1alpha1.MCPServerSpec{Replicas: &zero}},
-		"no proxy":      {Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{Replicas: &zero}}}},
+		"suspended":  {Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Suspend: true}}},
+		"no backend": {Spec: v1alpha1.MCPServerSpec{Replicas: &zero}},
+		"no proxy": {Spec: v1alpha1.MCPServerSpec{
+			ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{Replicas: &zero}},
+		}},
 		"it is leaving": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}},
 	} {
 		if !Of(server).Stopped {
 			t.Errorf("%s: it is not", what)
 		}
 	}
-	if Of(&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{}}}}).Stopped {
+	if Of(&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{
+		ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{}},
+	}}).Stopped {
 		t.Error("one that runs is")
 	}
 }
@@ -164,9 +220,11 @@ func TestAClaimSaysWhetherItWasInTurn(t *testing.T) {
 		claim *v1alpha1.WorkloadStatus
 		want  bool
 	}{
-		"none":                       {nil, false},
-		"by a change of its own":     {claimed(after).Claim, false},
-		"one of its configs":         {&v1alpha1.WorkloadStatus{Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPOIDCConfig"}, one}}, true},
+		"none":                   {nil, false},
+		"by a change of its own": {claimed(after).Claim, false},
+		"one of its configs": {
+			&v1alpha1.WorkloadStatus{Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPOIDCConfig"}, one}}, true,
+		},
 		"as earlier releases say it": {claimed(after).rolled().Claim, true},
 	} {
 		if got := InTurn(tc.claim); got != tc.want {
@@ -192,7 +250,8 @@ func TestATurnIsThatOfThePlan(t *testing.T) {
 		"nobody can tell": {served(claimed(before)), Plan{}, broken, false, false},
 	} {
 		got, err := tc.w.Turn(config, func() (Plan, error) { return tc.plan, tc.err })
-		if got.Admitted != tc.admitted || got.Held != tc.held || got.WorkloadConfig != config || (err != nil) != (tc.err != nil && !tc.admitted) {
+		if got.Admitted != tc.admitted || got.Held != tc.held || got.WorkloadConfig != config ||
+			(err != nil) != (tc.err != nil && !tc.admitted) {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
 	}
@@ -202,7 +261,10 @@ func TestATurnIsThatOfThePlan(t *testing.T) {
 // among those under way until it has served: also if it is changed meanwhile.
 func TestAClaimRecordsWhatWasTakenInTurn(t *testing.T) {
 	turn := func(hash string, phase Phase, admitted bool) Turn {
-		return Turn{WorkloadConfig: v1alpha1.WorkloadConfig{Kind: kind, Name: name, Hash: hash}, Phase: phase, Admitted: admitted}
+		return Turn{
+			WorkloadConfig: v1alpha1.WorkloadConfig{Kind: kind, Name: name, Hash: hash}, Phase: phase,
+			Admitted: admitted,
+		}
 	}
 	took := claimed(after)
 	took.Claim.Configs[0].InTurn = true

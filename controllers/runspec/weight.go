@@ -28,6 +28,7 @@ func TooLarge(spec any) error {
 	if characters <= Largest {
 		return nil
 	}
-	return fmt.Errorf("more than %d characters: move long values into a ConfigMap or Secret that volumes or envFrom name, "+
+	return fmt.Errorf("more than %d characters: move long values into a ConfigMap or Secret that volumes or envFrom "+
+		"name, "+
 		"and policies into an MCPAuthzConfig, or write policies for groups instead of for each caller", Largest)
 }

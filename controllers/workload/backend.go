@@ -35,7 +35,8 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
 				WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
 			WithRevisionHistoryLimit(oldRevisions).
-			WithTemplate(podtemplate.Stated(template).WithAnnotations(map[string]string{AnnotationBackendHash: run.Rendering.Backend})).
+			WithTemplate(podtemplate.Stated(template).
+				WithAnnotations(map[string]string{AnnotationBackendHash: run.Rendering.Backend})).
 			WithVolumeClaimTemplates(claims...))
 	if when := run.Backend.ClaimsWhenDeleted; when != "" {
 		set.Spec.WithPersistentVolumeClaimRetentionPolicy(appsv1ac.StatefulSetPersistentVolumeClaimRetentionPolicy().

@@ -33,12 +33,19 @@ func TestAReleaseReplacesNoBackendThatHasABridge(t *testing.T) {
 		edit  func(*v1alpha1.MCPServer)
 		image string
 	}{
-		"a release alone":            {func(*v1alpha1.MCPServer) {}, options.RunnerImage},
-		"the proxy changes, too":     {func(s *v1alpha1.MCPServer) { s.Spec.Proxy = &v1alpha1.ProxySpec{PublicURL: "https://mcp.example.com"} }, options.RunnerImage},
-		"the backend changes, too":   {func(s *v1alpha1.MCPServer) { s.Spec.Image += "x" }, release.RunnerImage},
-		"it is another bridge":       {func(s *v1alpha1.MCPServer) { s.Status.Workload.BackendHash = "of version 0" }, release.RunnerImage},
-		"the status was lost":        {func(s *v1alpha1.MCPServer) { s.Status.Workload = nil }, release.RunnerImage},
-		"an older operator's status": {func(s *v1alpha1.MCPServer) { s.Status.Workload.BridgeImage, s.Status.Workload.BackendHash = "", "" }, release.RunnerImage},
+		"a release alone": {func(*v1alpha1.MCPServer) {}, options.RunnerImage},
+		"the proxy changes, too": {func(s *v1alpha1.MCPServer) {
+			s.Spec.Proxy = &v1alpha1.ProxySpec{PublicURL: "https://mcp.example.com"}
+		}, options.RunnerImage},
+		"the backend changes, too": {func(s *v1alpha1.MCPServer) { s.Spec.Image += "x" }, release.RunnerImage},
+		"it is another bridge": {
+			func(s *v1alpha1.MCPServer) { s.Status.Workload.BackendHash = "of version 0" },
+			release.RunnerImage,
+		},
+		"the status was lost": {func(s *v1alpha1.MCPServer) { s.Status.Workload = nil }, release.RunnerImage},
+		"an older operator's status": {func(s *v1alpha1.MCPServer) {
+			s.Status.Workload.BridgeImage, s.Status.Workload.BackendHash = "", ""
+		}, release.RunnerImage},
 	} {
 		for _, transport := range []string{"stdio", "sse"} {
 			t.Run(name+"/"+transport, func(t *testing.T) {
@@ -81,7 +88,8 @@ func TestNothingOfASpecReplacesTheBridge(t *testing.T) {
 	}
 }
 
-// How long a session lasts is told to the bridge only where the spec says so: the pods of other servers stay as they are.
+// How long a session lasts is told to the bridge only where the spec says so: the pods of other servers stay as they
+// are.
 func TestHowLongASessionLastsIsToldToTheBridge(t *testing.T) {
 	for _, process := range []v1alpha1.StdioProcess{v1alpha1.StdioPerSession, v1alpha1.StdioShared} {
 		for seconds, want := range map[int32]string{0: "", 120: "-idle 120s"} {

@@ -88,7 +88,8 @@ func empties(path string, value any) []string {
 	case nil:
 		found = append(found, path)
 	case string:
-		means := strings.Contains(path, ".args[") || strings.Contains(path, "example.com/") || strings.Contains(path, ".apiGroups[")
+		means := strings.Contains(path, ".args[") || strings.Contains(path, "example.com/") ||
+			strings.Contains(path, ".apiGroups[")
 		if v == "" && !means {
 			found = append(found, path)
 		}

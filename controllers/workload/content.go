@@ -104,7 +104,9 @@ func specOf(object kinds.Object) any {
 // renderBackend notes the hash of the backend's pod template. Where that has a bridge,
 // its image stays the one that runs while nothing else in the template changes: another
 // release would else end all sessions, though its bridge is the same.
-func renderBackend(run *runconfig.RunConfig, claimed *v1alpha1.WorkloadStatus, opts podtemplate.Options) []podtemplate.Problem {
+func renderBackend(
+	run *runconfig.RunConfig, claimed *v1alpha1.WorkloadStatus, opts podtemplate.Options,
+) []podtemplate.Problem {
 	if run.Backend.Bridge != nil {
 		run.Backend.Bridge.PullSecrets = slices.Compact(slices.Sorted(slices.Values(opts.RunnerPullSecrets)))
 		if claimed != nil && claimed.BridgeImage != "" {
@@ -129,7 +131,9 @@ func hashBackend(run *runconfig.RunConfig) []podtemplate.Problem {
 
 // RenderProxy renders the proxy in front of run, with one replica. What else than
 // spec.proxy and spec.restartedAt the owner's spec says, the caller checks.
-func RenderProxy(owner Owner, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig, opts podtemplate.Options) Rendered {
+func RenderProxy(
+	owner Owner, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig, opts podtemplate.Options,
+) Rendered {
 	rendered := Rendered{Content: run, owner: owner, replicas: 1}
 	var problems []podtemplate.Problem
 	if user := cmp.Or(spec.Proxy, &v1alpha1.ProxySpec{}).Service; user != nil {
@@ -185,11 +189,15 @@ const shortLimit = 16 << 10
 func contentHash(run runconfig.RunConfig) (hash string, short bool, problems []podtemplate.Problem) {
 	data, err := run.Encode()
 	if err != nil {
-		return "", false, []podtemplate.Problem{{Field: "spec.podTemplate", Message: err.Error()}} // where it is read, this is said better, and first
+		// where it is read, this is said better, and first
+		return "", false, []podtemplate.Problem{{Field: "spec.podTemplate", Message: err.Error()}}
 	}
 	if len(data) > configLimit {
-		return "", false, []podtemplate.Problem{{Field: "spec", Message: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate " +
-			"below 1 MiB together, and put long texts into ConfigMaps of your own"}}
+		return "", false, []podtemplate.Problem{
+			{Field: "spec", Message: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and " +
+				"podTemplate " +
+				"below 1 MiB together, and put long texts into ConfigMaps of your own"},
+		}
 	}
 	return runconfig.HashOf(data), len(data) <= shortLimit, nil
 }

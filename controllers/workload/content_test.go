@@ -68,16 +68,30 @@ var changes = map[string]struct {
 	"spec.volumes": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.Volumes = append(s.Spec.Volumes, corev1.Volume{Name: "more"})
 	}},
-	"spec.volumeMounts":       {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.VolumeMounts = s.Spec.VolumeMounts[1:] }},
-	"spec.imagePullPolicy":    {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ImagePullPolicy = corev1.PullNever }},
-	"spec.imagePullSecrets":   {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ImagePullSecrets = nil }},
-	"spec.serviceAccountName": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ServiceAccountName = "other" }},
-	"spec.podTemplate":        {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.PodTemplate = nil }},
+	"spec.volumeMounts": {
+		both,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.VolumeMounts = s.Spec.VolumeMounts[1:] },
+	},
+	"spec.imagePullPolicy": {
+		both,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ImagePullPolicy = corev1.PullNever },
+	},
+	"spec.imagePullSecrets": {
+		both,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ImagePullSecrets = nil },
+	},
+	"spec.serviceAccountName": {
+		both,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ServiceAccountName = "other" },
+	},
+	"spec.podTemplate": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.PodTemplate = nil }},
 	"spec.restartedAt": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.RestartedAt = &metav1.Time{Time: time.Unix(1, 0)}
 	}},
 
-	"spec.transport": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Transport = v1alpha1.TransportSSE }},
+	"spec.transport": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.Transport = v1alpha1.TransportSSE
+	}},
 	"spec.stdio": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.Transport, s.Spec.Stdio = v1alpha1.TransportStdio, &v1alpha1.StdioSpec{Process: v1alpha1.StdioShared}
 	}},
@@ -102,41 +116,85 @@ var changes = map[string]struct {
 	"spec.authzConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"}
 	}},
-	"spec.authzConfig":                 {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{} }},
-	"spec.proxy.port":                  {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Port++ }},
-	"spec.proxy.publicURL":             {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PublicURL = "" }},
-	"spec.proxy.allowedOrigins":        {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.AllowedOrigins = nil }},
-	"spec.proxy.trustForwardedHeaders": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.TrustForwardedHeaders = false }},
-	"spec.proxy.audit":                 {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Audit = v1alpha1.AuditDisabled }},
+	"spec.authzConfig": {
+		proxy,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{} },
+	},
+	"spec.proxy.port": {
+		proxy,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Port++ },
+	},
+	"spec.proxy.publicURL": {
+		proxy,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PublicURL = "" },
+	},
+	"spec.proxy.allowedOrigins": {
+		proxy,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.AllowedOrigins = nil },
+	},
+	"spec.proxy.trustForwardedHeaders": {
+		proxy,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.TrustForwardedHeaders = false },
+	},
+	"spec.proxy.audit": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.Proxy.Audit = v1alpha1.AuditDisabled
+	}},
 	"spec.proxy.terminationGracePeriodSeconds": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.Proxy.TerminationGracePeriodSeconds = 90
 	}},
-	"spec.proxy.resources":   {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil }},
-	"spec.proxy.podTemplate": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil }},
+	"spec.proxy.resources": {
+		proxy,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil },
+	},
+	"spec.proxy.podTemplate": {
+		proxy,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil },
+	},
 	"proxyDefaults.podTemplate": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
 		o.ProxyTemplate = []byte(`{"spec":{"schedulerName":"other"}}`)
 	}},
-	"proxyDefaults.replicas":    {none, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.ProxyReplicas = 2 }},
-	"runner.image":              {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerImage += "x" }},
-	"the runner's pull policy":  {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullPolicy = corev1.PullAlways }},
-	"the runner's pull secrets": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullSecrets = []string{"regcred"} }},
-	"the server was made anew":  {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.UID = "other" }},
+	"proxyDefaults.replicas": {none, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.ProxyReplicas = 2 }},
+	"runner.image":           {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerImage += "x" }},
+	"the runner's pull policy": {
+		proxy,
+		func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullPolicy = corev1.PullAlways },
+	},
+	"the runner's pull secrets": {
+		proxy,
+		func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullSecrets = []string{"regcred"} },
+	},
+	"the server was made anew": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.UID = "other" }},
 
-	"spec.replicas":                {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Replicas = nil }},
-	"spec.proxy.replicas":          {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Replicas = nil }},
-	"spec.proxy.service":           {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Service = nil }},
-	"spec.suspend":                 {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Suspend = true }},
-	"spec.progressDeadlineSeconds": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ProgressDeadlineSeconds = new(int32(1)) }},
+	"spec.replicas": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Replicas = nil }},
+	"spec.proxy.replicas": {
+		none,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Replicas = nil },
+	},
+	"spec.proxy.service": {
+		none,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Service = nil },
+	},
+	"spec.suspend": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Suspend = true }},
+	"spec.progressDeadlineSeconds": {
+		none,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ProgressDeadlineSeconds = new(int32(1)) },
+	},
 	"spec.network": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: "Any"}
 	}},
-	"spec.groupRef":        {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.GroupRef = nil }},
-	"metadata.labels":      {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Labels = map[string]string{"a": "b"} }},
-	"metadata.annotations": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Annotations = map[string]string{"a": "b"} }},
-	"nothing":              {none, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
-	"generation":           {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Generation++ }},
-	"status":               {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Status.URL = "x" }},
-	"order of a set":       {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { swap(s.Spec.Proxy.AllowedOrigins) }},
+	"spec.groupRef": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.GroupRef = nil }},
+	"metadata.labels": {
+		none,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Labels = map[string]string{"a": "b"} },
+	},
+	"metadata.annotations": {
+		none,
+		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Annotations = map[string]string{"a": "b"} },
+	},
+	"nothing":        {none, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
+	"generation":     {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Generation++ }},
+	"status":         {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Status.URL = "x" }},
+	"order of a set": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { swap(s.Spec.Proxy.AllowedOrigins) }},
 	"spelling of the overlay": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.PodTemplate.Raw = append([]byte("  "), s.Spec.PodTemplate.Raw...)
 	}},
@@ -154,7 +212,8 @@ func TestAChangeReplacesOnlyThePodsThatItChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := after(t, tc.edit)
 			words := map[bool]string{true: "stay", false: "replaced"}
-			got := words[changed.Hash == before.Hash] + " | " + words[cmp.Equal(backendTemplate(t, changed, 8), backendTemplate(t, before, 7))]
+			got := words[changed.Hash == before.Hash] + " | " +
+				words[cmp.Equal(backendTemplate(t, changed, 8), backendTemplate(t, before, 7))]
 			if got != tc.does {
 				t.Errorf("the pods %s, want %s", got, tc.does)
 			}
@@ -218,18 +277,28 @@ func TestRenderNeverFails(t *testing.T) {
 		server *v1alpha1.MCPServer
 		want   string
 	}{
-		"nothing at all":   {&v1alpha1.MCPServer{}, ""},
-		"an empty proxy":   {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{}}}}, ""},
-		"an empty service": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{}}}}}, ""},
-		"no overlay":       {overlaid(""), ""},
-		"null overlay":     {overlaid("null"), ""},
-		"broken overlay":   {overlaid("{"), "spec.podTemplate: cannot be read as a PodTemplateSpec: unexpected end of JSON input"},
+		"nothing at all": {&v1alpha1.MCPServer{}, ""},
+		"an empty proxy": {&v1alpha1.MCPServer{
+			Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{}}},
+		}, ""},
+		"an empty service": {&v1alpha1.MCPServer{
+			Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+				Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{}},
+			}},
+		}, ""},
+		"no overlay":   {overlaid(""), ""},
+		"null overlay": {overlaid("null"), ""},
+		"broken overlay": {
+			overlaid("{"),
+			"spec.podTemplate: cannot be read as a PodTemplateSpec: unexpected end of JSON input",
+		},
 		"empty lists": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{
 			Env: []corev1.EnvVar{}, Resources: &v1alpha1.Resources{Limits: corev1.ResourceList{}},
 		}}, ""},
 		"hostPath": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Volumes: []corev1.Volume{
 			{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}},
-		}}}, "spec.volumes[name=root].hostPath: breaks the baseline Pod Security Standard, control \"hostPath volumes\": use a persistentVolumeClaim, emptyDir, configMap or secret"},
+		}}}, "spec.volumes[name=root].hostPath: breaks the baseline Pod Security Standard, control \"hostPath volumes\": " +
+			"use a persistentVolumeClaim, emptyDir, configMap or secret"},
 		"empty source": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Volumes: []corev1.Volume{
 			{Name: "a", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
 		}}}, "spec.volumes[name=a].projected: an empty volume source cannot be applied: write what it holds"},
@@ -238,13 +307,22 @@ func TestRenderNeverFails(t *testing.T) {
 			"spec.envFrom[0]: an empty item cannot be applied: remove it",
 		},
 		"empty valueFrom": {
-			&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Env: []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{}}}}},
+			&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{
+				Env: []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{}}},
+			}},
 			"spec.env[name=A].valueFrom: names no source: write one, or value",
 		},
-		"service labels": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{
-			Labels:      map[string]string{"freehold.dev/server": "x", "a": "b"},
-			Annotations: map[string]string{"app.kubernetes.io/x": "x"},
-		}}}}}, `spec.proxy.service.annotations["app.kubernetes.io/x"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix; spec.proxy.service.labels["freehold.dev/server"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
+		"service labels": {
+			&v1alpha1.MCPServer{
+				Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+					Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{
+						Labels:      map[string]string{"freehold.dev/server": "x", "a": "b"},
+						Annotations: map[string]string{"app.kubernetes.io/x": "x"},
+					}},
+				}},
+			},
+			`spec.proxy.service.annotations["app.kubernetes.io/x"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix; spec.proxy.service.labels["freehold.dev/server"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered := Render(tc.server, podtemplate.Options{})
@@ -290,7 +368,9 @@ func TestServiceAccountsHaveNoScopes(t *testing.T) {
 		ServiceAccounts: []v1alpha1.ServiceAccountReference{{Namespace: "a", Name: "b"}},
 	}}}
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}, Spec: v1alpha1.MCPServerSpec{
-		Image: "i", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "own"}}},
+		Image: "i", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+			OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "own"}},
+		},
 	}}
 	opts := podtemplate.Options{RunnerImage: "r", Configs: registry.Read(accounts)}
 	if problems := Render(server, opts).Problems; len(problems) > 0 {

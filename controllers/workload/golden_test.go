@@ -38,14 +38,21 @@ func serverWith(t *testing.T, spec string) *v1alpha1.MCPServer {
 	return server
 }
 
-var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent", Configs: registry.Read(login, saying(readers))}
+var options = podtemplate.Options{
+	RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent",
+	Configs: registry.Read(login, saying(readers)),
+}
 
 // login is what the full server refers to.
 var login = &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{
-	Issuer: "https://login.example.com", CABundleRef: &v1alpha1.CABundleReference{LocalReference: v1alpha1.LocalReference{Name: "company-ca"}},
+	Issuer:      "https://login.example.com",
+	CABundleRef: &v1alpha1.CABundleReference{LocalReference: v1alpha1.LocalReference{Name: "company-ca"}},
 	GroupsClaim: "groups", Introspection: &v1alpha1.Introspection{
 		URL: "https://login.example.com/introspect", ClientID: "mcp",
-		ClientSecretRef: v1alpha1.SecretKeyReference{LocalReference: v1alpha1.LocalReference{Name: "mcp-client"}, Key: "password"},
+		ClientSecretRef: v1alpha1.SecretKeyReference{
+			LocalReference: v1alpha1.LocalReference{Name: "mcp-client"},
+			Key:            "password",
+		},
 	},
 }}}
 

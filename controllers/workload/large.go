@@ -14,8 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// LargestOverlay is how long an overlay of pods may be in a spec, in bytes: to render and to compare one takes a hundred
-// times as much memory as its text, and a second for a megabyte.
+// LargestOverlay is how long an overlay of pods may be in a spec, in bytes: to render and to compare one takes a
+// hundred times as much memory as its text, and a second for a megabyte.
 const LargestOverlay = 64 << 10
 
 // tooLarge is the problem of a spec that is larger than what is rendered.

@@ -16,7 +16,9 @@ import (
 // Nothing of a spec that is too large is rendered but which checks the proxy makes, by which
 // it is seen whether what runs may go on.
 func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
-	filler := &runtime.RawExtension{Raw: []byte(`{"metadata": {"annotations": {"a": "` + strings.Repeat("x", runspec.Largest) + `"}}}`)}
+	filler := &runtime.RawExtension{
+		Raw: []byte(`{"metadata": {"annotations": {"a": "` + strings.Repeat("x", runspec.Largest) + `"}}}`),
+	}
 	server, remote := read(t, "full"), &v1alpha1.MCPRemoteProxy{}
 	whole := sound(t, server, options)
 	open := read(t, "full")
@@ -51,12 +53,14 @@ func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 	} {
 		heavy := read(t, "full")
 		edit(heavy)
-		if got := Render(heavy, options); got.Problems.Error() != field+": is longer than 65536 bytes: keep long values in a ConfigMap or Secret that envFrom or volumes name" ||
+		if got := Render(heavy, options); got.Problems.Error() != field+
+			": is longer than 65536 bytes: keep long values in a ConfigMap or Secret that envFrom or volumes name" ||
 			got.Hash != "" || podtemplate.Guards(got.Content.Proxy) != podtemplate.Guards(whole.Content.Proxy) {
 			t.Errorf("%s: %.300v", field, got.Problems)
 		}
 	}
-	if got := Render(server, options); podtemplate.Guarded(map[string]string{podtemplate.AnnotationGuards: ""}, got.Content.Proxy) != podtemplate.Guarded(nil, whole.Content.Proxy) {
+	if got := Render(server, options); podtemplate.Guarded(map[string]string{podtemplate.AnnotationGuards: ""},
+		got.Content.Proxy) != podtemplate.Guarded(nil, whole.Content.Proxy) {
 		t.Error("it asks for other checks than the whole one")
 	}
 }

@@ -27,7 +27,10 @@ import (
 
 var allKinds = sync.OnceValue(func() managedfields.TypeConverter {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		appsv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme,
+		rbacv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
@@ -51,7 +54,8 @@ func outside(t *testing.T, manager ownership.Manager, fields map[string]any) []s
 	meant := fieldpath.NewSet(
 		fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
 		fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "namespace"))
-	grant, ok := contract.Freehold().Grant(manager, ownership.Object{GroupVersionKind: object.GroupVersionKind()}, object.GetName())
+	grant, ok := contract.Freehold().
+		Grant(manager, ownership.Object{GroupVersionKind: object.GroupVersionKind()}, object.GetName())
 	if !ok {
 		t.Fatalf("%s has no grant on %s %s", manager, object.GetKind(), object.GetName())
 	}
@@ -64,7 +68,8 @@ func TestScaledProxyKeepsAllButReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := managedfieldstest.NewTestFieldManager(allKinds(), schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	live := managedfieldstest.NewTestFieldManager(allKinds(),
+		schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	foreign := map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{"name": "search-proxy", "namespace": "team-b", "labels": map[string]any{"theirs": "x"}},
@@ -84,7 +89,8 @@ func TestScaledProxyKeepsAllButReplicas(t *testing.T) {
 	if diff := cmp.Diff(fieldsOf(t, stated), fieldsOf(t, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := ScaledProxy(deployment, Owner{}, "nobody", 0); err == nil || !strings.Contains(err.Error(), "no pod template") {
+	if _, err := ScaledProxy(deployment, Owner{}, "nobody", 0); err == nil ||
+		!strings.Contains(err.Error(), "no pod template") {
 		t.Errorf("of a manager that owns nothing: %v, want an error", err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 
 // demanding is a release in a cluster that asks something of every object.
 var demanding = podtemplate.ObjectDefaults{
-	Labels: map[string]string{"team": "platform", "tier": "mcp"}, Annotations: map[string]string{"example.com/owner": "a@example.com"},
+	Labels:        map[string]string{"team": "platform", "tier": "mcp"},
+	Annotations:   map[string]string{"example.com/owner": "a@example.com"},
 	InheritLabels: []string{"team"},
 }
 
@@ -44,10 +45,14 @@ func TestEveryObjectCarriesWhatTheReleaseAsksFor(t *testing.T) {
 	asked := options
 	asked.Objects = demanding
 	server.Labels = map[string]string{"team": "blue", "tier": "own"}
-	server.Status.Workload = &v1alpha1.WorkloadStatus{Labels: demanding.Of(server).Labels, Annotations: demanding.Annotations}
+	server.Status.Workload = &v1alpha1.WorkloadStatus{
+		Labels:      demanding.Of(server).Labels,
+		Annotations: demanding.Annotations,
+	}
 	for name, intent := range objectsWith(t, server, asked) {
 		meta, pods := metadataOf(t, intent)
-		if meta.Labels["team"] != "blue" || meta.Labels["tier"] != "mcp" || meta.Annotations["example.com/owner"] != "a@example.com" {
+		if meta.Labels["team"] != "blue" || meta.Labels["tier"] != "mcp" ||
+			meta.Annotations["example.com/owner"] != "a@example.com" {
 			t.Errorf("%s has labels %v and annotations %v", name, meta.Labels, meta.Annotations)
 		}
 		was, podsWere := metadataOf(t, plain[name])
@@ -83,7 +88,10 @@ func TestTheLabelsOfTheProxysServiceWin(t *testing.T) {
 // Whoever may write the status gets no pods of other servers with it.
 func TestARecordGivesNoneOfOurLabels(t *testing.T) {
 	server := read(t, "minimal")
-	server.Status.Workload = &v1alpha1.WorkloadStatus{Labels: map[string]string{LabelServer: "other"}, Annotations: map[string]string{"freehold.dev/adopt": "true"}}
+	server.Status.Workload = &v1alpha1.WorkloadStatus{
+		Labels:      map[string]string{LabelServer: "other"},
+		Annotations: map[string]string{"freehold.dev/adopt": "true"},
+	}
 	meta, _ := metadataOf(t, Described(BackendService(sound(t, server, options).Content), RunnersObjects(server)))
 	if meta.Labels[LabelServer] != server.Name || meta.Annotations["freehold.dev/adopt"] != "" {
 		t.Errorf("%v, %v", meta.Labels, meta.Annotations)

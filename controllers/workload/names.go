@@ -42,7 +42,8 @@ func olderSessionName(key string) string { return key + "-session" }
 // sessionSecret is the Secret of an object.
 func sessionSecret(object kinds.Object) string {
 	key := kinds.Key(object)
-	if claimed := object.GetProxyStatus().Workload; claimed != nil && (claimed.SessionSecret == "" || claimed.SessionSecret == olderSessionName(key)) {
+	if claimed := object.GetProxyStatus().Workload; claimed != nil &&
+		(claimed.SessionSecret == "" || claimed.SessionSecret == olderSessionName(key)) {
 		return olderSessionName(key)
 	}
 	return SessionName(key, object.GetUID())
@@ -110,7 +111,8 @@ func OfPod(pod string) (key, component string) {
 		return "", ""
 	}
 	key = pod[:at]
-	if suffix, _, more := strings.Cut(pod[at+len(ofProxy):], "-"); more && suffix != "" && slices.ContainsFunc(kinds.All(), func(k kinds.Kind) bool { return k.Suffix == suffix }) {
+	if suffix, _, more := strings.Cut(pod[at+len(ofProxy):], "-"); more && suffix != "" &&
+		slices.ContainsFunc(kinds.All(), func(k kinds.Kind) bool { return k.Suffix == suffix }) {
 		key += "." + suffix
 	}
 	return key, ComponentProxy
@@ -120,5 +122,6 @@ func OfPod(pod string) (key, component string) {
 // spec.proxy, path its spec.path. The host is NAME.NAMESPACE.svc, which resolves
 // under every cluster domain.
 func URL(owner Owner, spec *v1alpha1.ProxySpec, path string) string {
-	return fmt.Sprintf("http://%s.%s.svc:%d%s", ProxyName(owner.Key()), owner.Namespace, runspec.ProxyPort(spec), runspec.Path(path))
+	return fmt.Sprintf("http://%s.%s.svc:%d%s", ProxyName(owner.Key()), owner.Namespace, runspec.ProxyPort(spec),
+		runspec.Path(path))
 }

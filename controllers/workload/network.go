@@ -52,13 +52,16 @@ func egress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) []v1al
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies). It is
 // nil where anyone may connect, to everything, or where there is no backend. It is no
 // content: other pods of the same content enforce nothing new.
-func BackendNetworkPolicy(object kinds.Object, opts podtemplate.Options) *networkingv1ac.NetworkPolicyApplyConfiguration {
+func BackendNetworkPolicy(
+	object kinds.Object, opts podtemplate.Options,
+) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	server, ok := object.(*v1alpha1.MCPServer)
 	if !ok {
 		return nil
 	}
 	owner := OwnerWith(server, opts.Objects)
-	closed, rules := BackendIngress(&server.Spec, opts.Network) == v1alpha1.BackendIngressProxyOnly, egress(&server.Spec, opts.Network)
+	closed, rules := BackendIngress(&server.Spec, opts.Network) == v1alpha1.BackendIngressProxyOnly,
+		egress(&server.Spec, opts.Network)
 	if !closed && rules == nil {
 		return nil
 	}
@@ -138,7 +141,8 @@ func selector(of *metav1.LabelSelector) *metav1ac.LabelSelectorApplyConfiguratio
 		out.WithMatchLabels(of.MatchLabels)
 	}
 	for _, e := range of.MatchExpressions {
-		out.WithMatchExpressions(metav1ac.LabelSelectorRequirement().WithKey(e.Key).WithOperator(e.Operator).WithValues(e.Values...))
+		out.WithMatchExpressions(metav1ac.LabelSelectorRequirement().WithKey(e.Key).WithOperator(e.Operator).
+			WithValues(e.Values...))
 	}
 	return out
 }

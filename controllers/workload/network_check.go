@@ -36,8 +36,9 @@ func checkSelector(path *field.Path, selector *metav1.LabelSelector) []podtempla
 	var problems []podtemplate.Problem
 	for _, e := range validation.ValidateLabelSelector(selector, validation.LabelSelectorValidationOptions{}, path) {
 		problems = append(problems, podtemplate.Problem{
-			Field:   e.Field,
-			Message: e.ErrorBody() + ": write keys and values of labels, with the operator In, NotIn, Exists or DoesNotExist, for example matchLabels: {app: notes}",
+			Field: e.Field,
+			Message: e.ErrorBody() + ": write keys and values of labels, with the operator In, NotIn, Exists or DoesNotExist, " +
+				"for example matchLabels: {app: notes}",
 		})
 	}
 	return problems
@@ -54,8 +55,9 @@ func checkBlock(path *field.Path, block *v1alpha1.EgressBlock) []podtemplate.Pro
 		problems = append(problems, wrong...)
 		if len(problems) == 0 && (!whole.Contains(part.Addr()) || whole.Bits() >= part.Bits()) {
 			problems = append(problems, podtemplate.Problem{
-				Field:   at.String(),
-				Message: fmt.Sprintf("%s is no smaller range within %s: write for example cidr: 10.0.0.0/8 and except: [10.1.0.0/16]", part, whole),
+				Field: at.String(),
+				Message: fmt.Sprintf("%s is no smaller range within %s: write for example cidr: 10.0.0.0/8 and except: "+
+					"[10.1.0.0/16]", part, whole),
 			})
 		}
 	}
@@ -66,7 +68,8 @@ func checkRange(path *field.Path, text string) (netip.Prefix, []podtemplate.Prob
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil || prefix != prefix.Masked() {
 		return prefix, []podtemplate.Problem{{
-			Field: path.String(), Message: fmt.Sprintf("%q is no range of addresses: write one that begins at its first address, for example 203.0.113.0/24", text),
+			Field: path.String(), Message: fmt.Sprintf(
+				"%q is no range of addresses: write one that begins at its first address, for example 203.0.113.0/24", text),
 		}}
 	}
 	return prefix, nil

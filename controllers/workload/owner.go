@@ -48,7 +48,8 @@ func OwnerIn(id runconfig.Server) Owner {
 		return Owner{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID)}
 	}
 	return Owner{
-		APIVersion: kind.Object.GroupVersion().String(), Kind: kind.Object.Kind, Resource: kind.Object.Resource(), Suffix: kind.Suffix, Backend: kind.Backend,
+		APIVersion: kind.Object.GroupVersion().String(), Kind: kind.Object.Kind, Resource: kind.Object.Resource(),
+		Suffix: kind.Suffix, Backend: kind.Backend,
 		Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID),
 	}
 }

@@ -23,7 +23,10 @@ func gateway(name string) Owner {
 func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 	rev, whose := revision.Revision{Generation: 7, Hash: "abc"}, map[string]string{}
 	var keys []string
-	for _, name := range []string{"echo", "gw", "echo-gw", "echo-proxy", "echo-proxy-gw", "echo-run", "echo-runner", "echo-session", "echo-session-5e9f2f0c", "echo-backend", "echo-backend-headless"} {
+	for _, name := range []string{
+		"echo", "gw", "echo-gw", "echo-proxy", "echo-proxy-gw", "echo-run", "echo-runner",
+		"echo-session", "echo-session-5e9f2f0c", "echo-backend", "echo-backend-headless",
+	} {
 		keys = append(keys, Owner{Name: name}.Key(), gateway(name).Key())
 	}
 	if distinct := slices.Compact(slices.Sorted(slices.Values(keys))); len(distinct) != len(keys) {
@@ -34,8 +37,9 @@ func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 			t.Errorf("no label has the value %q: %v", key, errs)
 		}
 		for kind, name := range map[string]string{
-			"account": RunnerName(key), "ConfigMap": RunConfigName(key, rev), "Deployment": ProxyName(key), "StatefulSet": BackendName(key),
-			"Service": ProxyName(key), "Service of the backend": BackendName(key), "headless Service": HeadlessName(key),
+			"account": RunnerName(key), "ConfigMap": RunConfigName(key, rev), "Deployment": ProxyName(key),
+			"StatefulSet": BackendName(key),
+			"Service":     ProxyName(key), "Service of the backend": BackendName(key), "headless Service": HeadlessName(key),
 			"Secrets, older": olderSessionName(key), "Secrets": SessionName(key, "5e9f2f0c-1"),
 		} {
 			if kind = kind[:min(7, len(kind))]; whose[kind+name] != "" && whose[kind+name] != key {
@@ -52,7 +56,8 @@ func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 			}
 		}
 		for _, other := range keys {
-			if labels.SelectorFromSet(Selector(key, ComponentProxy)).Matches(labels.Set(Labels(other, ComponentProxy))) != (other == key) {
+			if labels.SelectorFromSet(Selector(key, ComponentProxy)).
+				Matches(labels.Set(Labels(other, ComponentProxy))) != (other == key) {
 				t.Errorf("the proxy's selector of %s meets the pods of %s", key, other)
 			}
 		}

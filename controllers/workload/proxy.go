@@ -69,11 +69,13 @@ func ProxyReplicas(object kinds.Object, release int32) int32 {
 
 // ScaledProxy states what the manager owns of the live Deployment, with so many
 // replicas, or fewer where the manager states fewer. It is for a server whose spec cannot
-// be rendered and yet has to be stopped; what was stopped is not started by it. The live object must be unmodified, with its managedFields; where
-// the manager owns no pod template in it, that is an error, because applying
+// be rendered and yet has to be stopped; what was stopped is not started by it. The live object must be unmodified,
+// with its managedFields; where the manager owns no pod template in it, that is an error, because applying
 // the little that is left would take the rest away. What the objects of the owner carry is
 // no content, and is as it is to be: a policy of the cluster may ask for it.
-func ScaledProxy(live *appsv1.Deployment, owner Owner, manager string, replicas int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
+func ScaledProxy(
+	live *appsv1.Deployment, owner Owner, manager string, replicas int32,
+) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	proxy, err := appsv1ac.ExtractDeploymentFrom(live, manager, "")
 	if err != nil {
 		return nil, fmt.Errorf("extracting what %s owns of Deployment %s: %w", manager, live.Name, err)

@@ -16,7 +16,9 @@ import (
 // checks states in a run config what the proxy holds calls against. It finds what keeps the
 // configurations from being followed to which a server refers, and the reason that a condition
 // gives for the first.
-func checks(run *runconfig.RunConfig, object kinds.Object, configs frame.Set) (problems []podtemplate.Problem, reason string) {
+func checks(
+	run *runconfig.RunConfig, object kinds.Object, configs frame.Set,
+) (problems []podtemplate.Problem, reason string) {
 	refuse := func(field, why, message string) {
 		problems = append(problems, podtemplate.Problem{Field: field, Message: message})
 		reason = cmp.Or(reason, why)

@@ -51,23 +51,32 @@ func TestWhatAConfigurationSaysIsNotTheServersOwn(t *testing.T) {
 		"nothing":            {false, false, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
 		"spaces of a policy": {false, false, with(login, saying("// who reads\n"+strings.ReplaceAll(readers, " ", "\n ")))},
 		"a policy":           {true, false, with(login, saying(readers, readers))},
-		"a login":            {true, false, with(saying(readers), loginWith(func(l *v1alpha1.MCPOIDCConfig) { l.Spec.OIDC.UsernameClaim = "email" }))},
+		"a login": {
+			true, false,
+			with(saying(readers), loginWith(func(l *v1alpha1.MCPOIDCConfig) { l.Spec.OIDC.UsernameClaim = "email" })),
+		},
 		"a login that is mounted": {
 			true, false, with(saying(readers), loginWith(func(l *v1alpha1.MCPOIDCConfig) { l.Spec.OIDC.CABundleRef = nil })),
 		},
-		"the scopes":  {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef.Scopes = []string{"x"} }},
-		"the image":   {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Image = "other" }},
-		"the name":    {false, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.AuthzConfigRef.Name = "other" }},
+		"the scopes": {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+			s.Spec.OIDCConfigRef.Scopes = []string{"x"}
+		}},
+		"the image": {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Image = "other" }},
+		"the name": {false, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+			s.Spec.AuthzConfigRef.Name = "other"
+		}},
 		"a reference": {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef = nil }},
 		"the way back to a server's own policies": {false, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
-			s.Spec.AuthzConfigRef, s.Spec.AuthzConfig = nil, &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: readers}}}
+			s.Spec.AuthzConfigRef, s.Spec.AuthzConfig = nil,
+				&v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: readers}}}
 		}},
 	} {
 		server, opts := shared(t), options
 		tc.edit(server, &opts)
 		got := sound(t, server, opts)
 		if content, own := got.Hash != before.Hash, got.OwnHash != before.OwnHash; content != tc.content || own != tc.own {
-			t.Errorf("%s: changes content: %t, want %t; changes the server's own: %t, want %t", name, content, tc.content, own, tc.own)
+			t.Errorf("%s: changes content: %t, want %t; changes the server's own: %t, want %t", name, content, tc.content, own,
+				tc.own)
 		}
 	}
 	if own := sound(t, read(t, "minimal"), options).OwnHash; own != "" {
@@ -98,10 +107,12 @@ func TestAReferenceThatCannotBeFollowedIsAProblemWithItsReason(t *testing.T) {
 			v1alpha1.ReasonConfigInvalid, `spec.authzConfigRef: MCPAuthzConfig "team": policy "b", line 2, column`,
 		},
 		"policies that go": {
-			with(login, gone(saying(readers))), v1alpha1.ReasonConfigDeleting, `spec.authzConfigRef: MCPAuthzConfig "team" is being deleted`,
+			with(login, gone(saying(readers))), v1alpha1.ReasonConfigDeleting,
+			`spec.authzConfigRef: MCPAuthzConfig "team" is being deleted`,
 		},
 		"a login that goes": {
-			with(saying(readers), gone(login.DeepCopy())), v1alpha1.ReasonConfigDeleting, `spec.oidcConfigRef: MCPOIDCConfig "company" is being deleted`,
+			with(saying(readers), gone(login.DeepCopy())), v1alpha1.ReasonConfigDeleting,
+			`spec.oidcConfigRef: MCPOIDCConfig "company" is being deleted`,
 		},
 		"and something of its own": {func(s *v1alpha1.MCPServer, o *podtemplate.Options) {
 			s.Spec.Proxy.Service.Labels = map[string]string{"": ""}
@@ -123,6 +134,8 @@ func TestAServerGoesOnWithAConfigurationThatGoes(t *testing.T) {
 	policies := saying(readers)
 	policies.DeletionTimestamp = &metav1.Time{}
 	with(login, policies)(server, &opts)
-	server.Status.Workload = &v1alpha1.WorkloadStatus{Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "team", Hash: "before"}}}
+	server.Status.Workload = &v1alpha1.WorkloadStatus{
+		Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "team", Hash: "before"}},
+	}
 	sound(t, server, opts)
 }

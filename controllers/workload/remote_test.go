@@ -60,7 +60,9 @@ func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
 // Proxies with a bridge to the server call each other.
 func TestTheProxiesOfARemoteServerOfEventsFindEachOther(t *testing.T) {
 	for transport, want := range map[v1alpha1.RemoteTransport]bool{"sse": true, "streamable-http": false} {
-		object := &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/sse", Transport: transport}}
+		object := &v1alpha1.MCPRemoteProxy{
+			Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/sse", Transport: transport},
+		}
 		object.Name, object.Namespace, object.UID = "far", "team", "1111"
 		rendered := Render(object, options)
 		proxy, err := rendered.Proxy(1)
@@ -68,8 +70,10 @@ func TestTheProxiesOfARemoteServerOfEventsFindEachOther(t *testing.T) {
 			t.Fatal(rendered.Problems, rendered.Content.NotEnforced, err)
 		}
 		container := proxy.Spec.Template.Spec.Containers[0]
-		port := slices.ContainsFunc(container.Ports, func(p corev1ac.ContainerPortApplyConfiguration) bool { return *p.ContainerPort == runconfig.PeerPort })
-		address := slices.ContainsFunc(container.Env, func(e corev1ac.EnvVarApplyConfiguration) bool { return *e.Name == runconfig.EnvPodIP })
+		port := slices.ContainsFunc(container.Ports,
+			func(p corev1ac.ContainerPortApplyConfiguration) bool { return *p.ContainerPort == runconfig.PeerPort })
+		address := slices.ContainsFunc(container.Env,
+			func(e corev1ac.EnvVarApplyConfiguration) bool { return *e.Name == runconfig.EnvPodIP })
 		if port != want || address != want {
 			t.Errorf("%s: port %t, address %t", transport, port, address)
 		}
@@ -80,7 +84,12 @@ func TestTheProxiesOfARemoteServerOfEventsFindEachOther(t *testing.T) {
 func TestARemoteProxyRestartsWithAnotherTime(t *testing.T) {
 	at := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 	render := func(at *metav1.Time) (Rendered, string) {
-		object := &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/mcp", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{RestartedAt: at}}}
+		object := &v1alpha1.MCPRemoteProxy{
+			Spec: v1alpha1.MCPRemoteProxySpec{
+				URL:               "https://mcp.example.com/mcp",
+				ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{RestartedAt: at},
+			},
+		}
 		object.Name, object.Namespace, object.UID = "far", "team", "1111"
 		rendered := Render(object, options)
 		proxy, err := rendered.Proxy(1)

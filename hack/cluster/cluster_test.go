@@ -52,7 +52,10 @@ func TestKeysAreReadByTheirOwnerOnly(t *testing.T) {
 
 func TestOnlyRootHasItsClusterInVar(t *testing.T) {
 	t.Setenv("HOME", "/people/ada")
-	for uid, want := range map[int]string{0: "/var/lib/freehold-cluster", 1000: "/people/ada/.local/state/freehold-cluster"} {
+	for uid, want := range map[int]string{
+		0:    "/var/lib/freehold-cluster",
+		1000: "/people/ada/.local/state/freehold-cluster",
+	} {
 		if got := defaultDir(uid); got != want {
 			t.Errorf("uid %d: %s, not %s", uid, got, want)
 		}

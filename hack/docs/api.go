@@ -22,7 +22,8 @@ const (
 // apiPreface begins the reference of the API.
 const apiPreface = `# API reference
 
-Generated from the CRDs by ` + "`make generate`" + `. ` + "`kubectl explain mcp.spec --recursive`" + ` shows the same for the version that your cluster
+Generated from the CRDs by ` + "`make generate`" + `. ` + "`kubectl explain mcp.spec --recursive`" +
+	` shows the same for the version that your cluster
 has, and [errors.md](errors.md) what the API server refuses, and what to write instead.
 
 `
@@ -65,7 +66,10 @@ func api() error {
 	return write(apiPage, strings.TrimRight(page.String(), "\n")+"\n")
 }
 
-func kindPage(page *strings.Builder, spec apiextensionsv1.CustomResourceDefinitionSpec, version *apiextensionsv1.CustomResourceDefinitionVersion) {
+func kindPage(
+	page *strings.Builder, spec apiextensionsv1.CustomResourceDefinitionSpec,
+	version *apiextensionsv1.CustomResourceDefinitionVersion,
+) {
 	schema := version.Schema.OpenAPIV3Schema
 	fmt.Fprintf(page, "## %s\n\n`%s/%s`, short name `%s`\n\n%s\n\n", spec.Names.Kind, spec.Group, version.Name,
 		strings.Join(spec.Names.ShortNames, "`, `"), prose(schema.Description))
@@ -84,7 +88,8 @@ func rows(page *strings.Builder, path string, schema *apiextensionsv1.JSONSchema
 	})
 	for _, name := range names {
 		field := schema.Properties[name]
-		fmt.Fprintf(page, "| `%s.%s` | %s | %s%s%s |\n", path, name, typeOf(name, &field), prose(field.Description), needed(schema, name), fallback(&field))
+		fmt.Fprintf(page, "| `%s.%s` | %s | %s%s%s |\n", path, name, typeOf(name, &field), prose(field.Description),
+			needed(schema, name), fallback(&field))
 		below, at := &field, path+"."+name
 		if field.Items != nil {
 			below, at = field.Items.Schema, at+"[]"

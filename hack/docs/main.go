@@ -61,7 +61,8 @@ func run(c ownership.Contract) error {
 	before, rest, begins := strings.Cut(string(page), tableBegin)
 	_, after, ends := strings.Cut(rest, tableEnd)
 	if !begins || !ends {
-		return fmt.Errorf("%s has no place for the table of who writes what: put back the lines %q and %q", architecturePage, tableBegin, tableEnd)
+		return fmt.Errorf("%s has no place for the table of who writes what: put back the lines %q and %q", architecturePage,
+			tableBegin, tableEnd)
 	}
 	if err := write(architecturePage, before+tableBegin+table(c)+tableEnd+after); err != nil {
 		return err

@@ -68,14 +68,19 @@ func build(in input, binary, version string) (built, error) {
 }
 
 // assemble stacks the layers. The user is a number, because a pod with runAsNonRoot cannot check a name.
-func assemble(in input, platform v1.Platform, entrypoint string, binary []byte, files map[string][]byte) (v1.Image, error) {
+func assemble(
+	in input, platform v1.Platform, entrypoint string, binary []byte, files map[string][]byte,
+) (v1.Image, error) {
 	var layers []mutate.Addendum
 	add := func(comment string, mode int64, files map[string][]byte) error {
 		l, err := layer(mode, files)
 		if err != nil {
 			return fmt.Errorf("packing %s: %w", comment, err)
 		}
-		layers = append(layers, mutate.Addendum{Layer: l, History: v1.History{Created: v1.Time{Time: epoch}, Comment: comment}})
+		layers = append(layers, mutate.Addendum{
+			Layer:   l,
+			History: v1.History{Created: v1.Time{Time: epoch}, Comment: comment},
+		})
 		return nil
 	}
 	if len(files) > 0 {

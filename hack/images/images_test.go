@@ -49,7 +49,8 @@ func makeImage(t *testing.T, to string, flags ...string) {
 	if err := os.WriteFile(text, []byte("as is\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"-name", "freehold.dev/pause:v1", "-file", "/licenses/TEXT=" + text, "-label", "a=b"}, flags...)
+	args := append([]string{"-name", "freehold.dev/pause:v1", "-file", "/licenses/TEXT=" + text, "-label", "a=b"},
+		flags...)
 	if err := run(append(args, to)); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,8 @@ func TestLayoutIsWhatARegistryServes(t *testing.T) {
 // the artifacts, by digest.
 func push(t *testing.T, dir string) name.Repository {
 	t.Helper()
-	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
+		registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	repository, err := name.NewRepository(strings.TrimPrefix(server.URL, "http://") + "/pause")
 	if err != nil {
@@ -182,7 +184,10 @@ func checkImage(t *testing.T, image v1.Image, binary, arch string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []string{config.OS, config.Architecture, config.Config.User, strings.Join(config.Config.Entrypoint, " "), config.Config.Labels["a"]}
+	got := []string{
+		config.OS, config.Architecture, config.Config.User, strings.Join(config.Config.Entrypoint, " "),
+		config.Config.Labels["a"],
+	}
 	if diff := cmp.Diff([]string{"linux", arch, "65532:65532", "/pause", "b"}, got); diff != "" {
 		t.Errorf("config:\n%s", diff)
 	}
@@ -239,7 +244,8 @@ func TestArchiveIsSound(t *testing.T) {
 	arm := binary(t, "pause", "arm64")
 	makeImage(t, path, "-binary", arm, "-archive")
 	// It is the archive of `docker save`, which skopeo does not take for one of OCI.
-	if page, err := os.ReadFile("../../docs/quick-start.md"); err != nil || !strings.Contains(string(page), "skopeo copy docker-archive:bin/images/") {
+	if page, err := os.ReadFile("../../docs/quick-start.md"); err != nil ||
+		!strings.Contains(string(page), "skopeo copy docker-archive:bin/images/") {
 		t.Errorf("docs/quick-start.md does not push a docker-archive: %v", err)
 	}
 	image, err := tarball.ImageFromPath(path, nil)
@@ -290,7 +296,10 @@ func TestAFolderIsAnImage(t *testing.T) {
 	if want := map[string]string{"node": "program", "lib/link": "program"}; !maps.Equal(files, want) {
 		t.Errorf("it holds %v, want %v", files, want)
 	}
-	for _, args := range [][]string{{"-folder", folder, "-layout", archive}, {"-folder", folder, "-binary", "pause", "-archive", archive}} {
+	for _, args := range [][]string{
+		{"-folder", folder, "-layout", archive},
+		{"-folder", folder, "-binary", "pause", "-archive", archive},
+	} {
 		if err := run(append(args, "-name", "example.com/folder:dev")); err == nil {
 			t.Errorf("%q is taken", args)
 		}
@@ -390,7 +399,8 @@ func TestWhatCannotRunIsNotPacked(t *testing.T) {
 		"either -archive or -layout": {"-binary", amd},
 		"is not key=value":           {"-binary", amd, "-archive", dir + "/x.tar", "-label", "x"},
 	} {
-		if err := run(append([]string{"-name", "freehold.dev/pause:v1"}, flags...)); err == nil || !strings.Contains(err.Error(), why) {
+		if err := run(append([]string{"-name", "freehold.dev/pause:v1"}, flags...)); err == nil ||
+			!strings.Contains(err.Error(), why) {
 			t.Errorf("want an error with %q, got %v", why, err)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// writeLayout writes a folder with the index of all platforms under its tag, beside it in the same folder the SBOM of each
-// image as an artifact that names the image as its subject, and next to the folder each SBOM as a file.
+// writeLayout writes a folder with the index of all platforms under its tag, beside it in the same folder the SBOM of
+// each image as an artifact that names the image as its subject, and next to the folder each SBOM as a file.
 // https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md
 // https://github.com/opencontainers/image-spec/blob/v1.1.1/manifest.md#guidelines-for-artifact-usage
 func writeLayout(path string, ref name.Tag, made []built) error {

@@ -3,13 +3,13 @@
 //	go -C hack/images run . -name freehold.dev/operator:dev -binary PATH -archive bin/images/operator.tar
 //	go -C hack/images run . -name freehold.dev/operator:dev -binary AMD64 -binary ARM64 -layout bin/images/operator
 //
-// An archive holds one platform, in the form that `docker save` writes and that docker, podman, kind and containerd's ctr
-// load alike. A layout is an OCI image layout: an index over one image a binary, with the software bill of materials
-// (SBOM) of each as its referrer, ready for `oras cp --recursive --from-oci-layout`. Either way the SBOMs are also written
-// beside it. Which platform a binary is for stands in the binary.
+// An archive holds one platform, in the form that `docker save` writes and that docker, podman, kind and containerd's
+// ctr load alike. A layout is an OCI image layout: an index over one image a binary, with the software bill of
+// materials (SBOM) of each as its referrer, ready for `oras cp --recursive --from-oci-layout`. Either way the SBOMs are
+// also written beside it. Which platform a binary is for stands in the binary.
 //
-// The same binaries, files and flags give the same bytes: no clock and no owner of a file enters. Relative paths start at
-// the root of the repository.
+// The same binaries, files and flags give the same bytes: no clock and no owner of a file enters. Relative paths start
+// at the root of the repository.
 //
 // build.sh beside this file makes the images that the cluster and its demo need; licenses finds the licences.
 package main
@@ -40,10 +40,11 @@ func run(args []string) error {
 	tag := flags.String("name", "", "`name:tag` of the image")
 	archive := flags.String("archive", "", "`path` of the docker archive to write, for one binary")
 	layout := flags.String("layout", "", "`path` of the OCI image layout to write, for any number of platforms")
-	flags.Func("binary", "`path` of a static binary, which becomes the entrypoint; may be repeated for other platforms", func(path string) error {
-		binaries = append(binaries, fromRoot(path))
-		return nil
-	})
+	flags.Func("binary", "`path` of a static binary, which becomes the entrypoint; may be repeated for other platforms",
+		func(path string) error {
+			binaries = append(binaries, fromRoot(path))
+			return nil
+		})
 	folder := flags.String("folder", "", "`path` of a folder to make an -archive of, in place of a binary; for tests")
 	licenses := flags.String("licenses", "", "`path` of the page that says under which licence each module is")
 	flags.StringVar(&in.user, "user", "65532", "numeric `uid` that the binary runs as")
@@ -55,7 +56,8 @@ func run(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *tag == "" || (len(binaries) == 0) == (*folder == "") || (*archive == "") == (*layout == "") || *folder != "" && *layout != "" {
+	if *tag == "" || (len(binaries) == 0) == (*folder == "") || (*archive == "") == (*layout == "") ||
+		*folder != "" && *layout != "" {
 		return errors.New("-name, -binary and either -archive or -layout are needed, or -name, -folder and -archive")
 	}
 	ref, err := name.NewTag(*tag)

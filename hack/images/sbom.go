@@ -23,8 +23,8 @@ const (
 	sbomMediaType = "application/vnd.cyclonedx+json"
 )
 
-// sbomOf lists in CycloneDX what a Go binary says that it was linked from. It has no time and no random serial number, so
-// that the same binary has the same list.
+// sbomOf lists in CycloneDX what a Go binary says that it was linked from. It has no time and no random serial number,
+// so that the same binary has the same list.
 func sbomOf(binary []byte, version string, licenses map[string]string) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {

@@ -62,7 +62,8 @@ func (e auditEvent) how() string {
 	case err != nil || u.Query().Get("fieldManager") == "":
 	case u.Query().Get("force") == "true":
 		return "apply"
-	case e.Object.Resource == "secrets" && slices.Contains([]int{http.StatusCreated, http.StatusConflict}, e.Response.Code):
+	case e.Object.Resource == "secrets" &&
+		slices.Contains([]int{http.StatusCreated, http.StatusConflict}, e.Response.Code):
 		return "apply once"
 	}
 	return "unforced patch"

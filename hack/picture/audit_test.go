@@ -29,10 +29,12 @@ func TestHowAWriteIsDone(t *testing.T) {
 
 // line is one of an audit log, as kube-apiserver writes it.
 func line(agent, verb, resource, query string) string {
-	return fmt.Sprintf(`{"stage":"ResponseComplete","verb":%q,"userAgent":%q,"requestURI":%q,"requestReceivedTimestamp":"2026-01-02T00:00:00.000000Z",`+
-		`"user":{"username":"system:serviceaccount:freehold-system:freehold-operator"},`+
-		`"impersonatedUser":{"username":"system:serviceaccount:freehold-system:freehold-mcpserver"},`+
-		`"objectRef":{"namespace":"demo","resource":%q},"responseStatus":{"code":200}}`, verb, agent, server+query, resource) + "\n"
+	return fmt.Sprintf(
+		`{"stage":"ResponseComplete","verb":%q,"userAgent":%q,"requestURI":%q,"requestReceivedTimestamp":"2026-01-02T00:00:00.000000Z",`+
+			`"user":{"username":"system:serviceaccount:freehold-system:freehold-operator"},`+
+			`"impersonatedUser":{"username":"system:serviceaccount:freehold-system:freehold-mcpserver"},`+
+			`"objectRef":{"namespace":"demo","resource":%q},"responseStatus":{"code":200}}`, verb, agent, server+query,
+		resource) + "\n"
 }
 
 // secret is a write of a Secret without force, and what the API server answered.
@@ -47,13 +49,23 @@ func TestWritesThatAreNoAppliesAreFound(t *testing.T) {
 		line("freehold-operator/v1", "list", "mcpservers", "") +
 		line("kubectl/v1", "patch", "mcpservers", "?fieldManager=kubectl-edit")
 	for name, tc := range map[string]struct{ more, since, want string }{
-		"none":                {"", "", ""},
-		"a Secret, once":      {secret("201") + secret("409"), "", ""},
-		"a Secret, changed":   {secret("200"), "", "1 writes were not applies"},
-		"a merge patch":       {line("freehold-operator/v1", "patch", "services", "?fieldManager=m"), "", "1 writes were not applies"},
-		"an update":           {line("freehold-runner/v1", "update", "services", "?fieldManager=m"), "", "1 writes were not applies"},
-		"one of before":       {line("freehold-runner/v1", "update", "services", "?fieldManager=m"), "2026-01-03T00:00:00Z", ""},
-		"one elsewhere":       {strings.Replace(line("freehold-runner/v1", "update", "services", "?fieldManager=m"), `"demo"`, `"e2e"`, 1), "", ""},
+		"none":              {"", "", ""},
+		"a Secret, once":    {secret("201") + secret("409"), "", ""},
+		"a Secret, changed": {secret("200"), "", "1 writes were not applies"},
+		"a merge patch": {
+			line("freehold-operator/v1", "patch", "services", "?fieldManager=m"), "",
+			"1 writes were not applies",
+		},
+		"an update": {
+			line("freehold-runner/v1", "update", "services", "?fieldManager=m"), "",
+			"1 writes were not applies",
+		},
+		"one of before": {
+			line("freehold-runner/v1", "update", "services", "?fieldManager=m"), "2026-01-03T00:00:00Z",
+			"",
+		},
+		"one elsewhere": {strings.Replace(line("freehold-runner/v1", "update", "services", "?fieldManager=m"), `"demo"`,
+			`"e2e"`, 1), "", ""},
 		"a line half written": {`{"stage":"Resp`, "", ""},
 	} {
 		log := filepath.Join(t.TempDir(), "audit.log")

@@ -94,7 +94,8 @@ func broken(name string, files map[string]string) []string {
 		text, found := files[target]
 		switch {
 		case strings.HasPrefix(link.Path, "/"):
-			findings = append(findings, fmt.Sprintf("%s: the link %s begins at the root of the host: the site may lie below it", name, match[1]))
+			findings = append(findings, fmt.Sprintf("%s: the link %s begins at the root of the host: the site may lie below it",
+				name, match[1]))
 		case !found:
 			findings = append(findings, fmt.Sprintf("%s: the link %s leads to no file of the site", name, match[1]))
 		case link.Fragment != "" && !slices.Contains(ids(text), link.Fragment):
@@ -130,7 +131,8 @@ func unbuilt(files map[string]string, docs fs.FS) ([]string, error) {
 			page = "index.html"
 		}
 		if _, found := files[page]; !found {
-			findings = append(findings, fmt.Sprintf("docs/%s is not in the site as %s: mount it in hack/site/hugo.yaml", name, page))
+			findings = append(findings, fmt.Sprintf("docs/%s is not in the site as %s: mount it in hack/site/hugo.yaml", name,
+				page))
 		}
 		return nil
 	})

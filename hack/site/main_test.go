@@ -25,13 +25,28 @@ func TestASiteIsJudged(t *testing.T) {
 	for name, row := range map[string]struct {
 		page, text, want string
 	}{
-		"a whole site":                {"index.html", whole["index.html"], ""},
-		"a link to no page":           {"adr.html", `<h1 id="one"></h1><a href="none.html">x</a>`, "adr.html: the link none.html leads to no file of the site"},
-		"a link to no heading":        {"index.html", `<a href="adr.html#two">x</a>`, "index.html: the link adr.html#two leads to no heading"},
-		"a link to no heading here":   {"index.html", `<a href="#two">x</a>`, "index.html: the link #two leads to no heading"},
-		"a link to a source":          {"index.html", `<a href="adr/0001.md">x</a>`, "index.html: the link adr/0001.md leads to no file of the site"},
-		"a link from the host's root": {"index.html", `<a href="/adr.html">x</a>`, "index.html: the link /adr.html begins at the root of the host"},
-		"a page that is not built":    {"adr.html", "", "docs/adr/README.md is not in the site as adr.html"},
+		"a whole site": {"index.html", whole["index.html"], ""},
+		"a link to no page": {
+			"adr.html", `<h1 id="one"></h1><a href="none.html">x</a>`,
+			"adr.html: the link none.html leads to no file of the site",
+		},
+		"a link to no heading": {
+			"index.html", `<a href="adr.html#two">x</a>`,
+			"index.html: the link adr.html#two leads to no heading",
+		},
+		"a link to no heading here": {
+			"index.html", `<a href="#two">x</a>`,
+			"index.html: the link #two leads to no heading",
+		},
+		"a link to a source": {
+			"index.html", `<a href="adr/0001.md">x</a>`,
+			"index.html: the link adr/0001.md leads to no file of the site",
+		},
+		"a link from the host's root": {
+			"index.html", `<a href="/adr.html">x</a>`,
+			"index.html: the link /adr.html begins at the root of the host",
+		},
+		"a page that is not built": {"adr.html", "", "docs/adr/README.md is not in the site as adr.html"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{}

@@ -78,7 +78,8 @@ func earned(dir string, depends, listed []string) []string {
 	}
 	for _, module := range listed {
 		if !slices.Contains(depends, module) {
-			findings = append(findings, fmt.Sprintf("%s lists %s under `%s`, whose go.mod does not ask for it: remove the line", reasons, module, dir))
+			findings = append(findings, fmt.Sprintf("%s lists %s under `%s`, whose go.mod does not ask for it: remove the line",
+				reasons, module, dir))
 		}
 	}
 	return findings
@@ -119,7 +120,8 @@ require (
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := sections("# Dependencies\n\n## `hack/x`\n\n| module | for |\n| --- | --- |\n| `example.com/used` | parsing |\n| `example.com/gone` | nothing |\n| `example.com/empty` | |\n")
+	page := sections("# Dependencies\n\n## `hack/x`\n\n| module | for |\n| --- | --- |\n| `example.com/used` | parsing " +
+		"|\n| `example.com/gone` | nothing |\n| `example.com/empty` | |\n")
 	expect(t, earned("hack/x", depends, page["hack/x"]),
 		"hack/x/go.mod depends on example.com/tools", "lists example.com/gone under `hack/x`")
 }

@@ -82,7 +82,10 @@ func TestThePageNamesWhoMayWrite(t *testing.T) {
 
 // Guides quote code that compiles and is tested.
 func TestGuidesQuoteCodeThatIsTested(t *testing.T) {
-	for page, folder := range map[string]string{"docs/library.md": "test/library/operator/", "docs/how-to/test-your-controller.md": "test/example/"} {
+	for page, folder := range map[string]string{
+		"docs/library.md":                     "test/library/operator/",
+		"docs/how-to/test-your-controller.md": "test/example/",
+	} {
 		var code strings.Builder
 		for _, name := range files(t) {
 			if strings.HasPrefix(name, folder) && path.Ext(name) == ".go" {
@@ -119,14 +122,16 @@ func TestEveryWaitSaysHowLong(t *testing.T) {
 			report(t, hurried(name, read(t, name)))
 		}
 	}
-	expect(t, hurried("docs/a.md", "`kubectl wait --for=condition=Ready --timeout=3m mcp/a`\n$ kubectl wait --for=delete --timeout=1m mcp/a\n"))
+	expect(t, hurried("docs/a.md",
+		"`kubectl wait --for=condition=Ready --timeout=3m mcp/a`\n$ kubectl wait --for=delete --timeout=1m mcp/a\n"))
 	expect(t, hurried("docs/a.md", "$ kubectl wait --for=condition=Ready mcp/a\n"), "gives up after 30 seconds")
 }
 
 // The page about owners draws managers by their short names.
 func TestTheManagersThatAreDrawnAreTheContracts(t *testing.T) {
 	drawn := map[string]bool{}
-	for _, name := range regexp.MustCompile(`([a-z]+)…/([a-z]+)`).FindAllStringSubmatch(block(t, read(t, "docs/concepts/ownership.md"), "Each field manager"), -1) {
+	for _, name := range regexp.MustCompile(`([a-z]+)…/([a-z]+)`).
+		FindAllStringSubmatch(block(t, read(t, "docs/concepts/ownership.md"), "Each field manager"), -1) {
 		drawn[name[1]+".freehold.dev/"+name[2]] = true
 	}
 	for _, g := range contract.Freehold().Grants {

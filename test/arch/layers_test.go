@@ -11,9 +11,11 @@ import (
 
 // below is what every controller may import.
 var below = []string{
-	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/complaints", "controllers/conditions",
+	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/complaints",
+	"controllers/conditions",
 	"controllers/configs/authz", "controllers/configs/frame", "controllers/configs/registry", "controllers/configs/store",
-	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/reconcile",
+	"controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -31,23 +33,33 @@ var layers = map[string][]string{
 
 	"applyconfig/...": {"apis/v1alpha1", "applyconfig/..."},
 
-	"controllers/conditions":  {"apis/...", "applyconfig/..."},
-	"controllers/authz":       {},
-	"controllers/runspec":     {"apis/...", "applyconfig/...", "controllers/kinds"},
-	"controllers/revision":    {},
-	"controllers/kinds":       {"apis/...", "applyconfig/..."},
-	"controllers/rollout":     {"apis/...", "controllers/conditions", "controllers/kinds"},
-	"controllers/podtemplate": {"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/revision", "controllers/runspec"},
+	"controllers/conditions": {"apis/...", "applyconfig/..."},
+	"controllers/authz":      {},
+	"controllers/runspec":    {"apis/...", "applyconfig/...", "controllers/kinds"},
+	"controllers/revision":   {},
+	"controllers/kinds":      {"apis/...", "applyconfig/..."},
+	"controllers/rollout":    {"apis/...", "controllers/conditions", "controllers/kinds"},
+	"controllers/podtemplate": {
+		"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/revision",
+		"controllers/runspec",
+	},
 	"controllers/workload": {
-		"apis/...", "applyconfig/...", "controllers/configs/authz", "controllers/configs/frame", "controllers/configs/registry",
+		"apis/...", "applyconfig/...", "controllers/configs/authz", "controllers/configs/frame",
+		"controllers/configs/registry",
 		"controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec",
 	},
 	// A kind of shared configuration is one package, and a line of the registry.
-	"controllers/configs/frame":    {"apis/...", "applyconfig/..."},
-	"controllers/configs/authz":    {"apis/...", "applyconfig/...", "controllers/authz", "controllers/configs/frame", "controllers/runspec"},
+	"controllers/configs/frame": {"apis/...", "applyconfig/..."},
+	"controllers/configs/authz": {
+		"apis/...", "applyconfig/...", "controllers/authz", "controllers/configs/frame",
+		"controllers/runspec",
+	},
 	"controllers/configs/oidc":     {"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/runspec"},
 	"controllers/configs/registry": {"apis/...", "controllers/configs/..."},
-	"controllers/configs/store":    {"apis/...", "controllers/configs/frame", "controllers/configs/registry", "controllers/kinds", "controllers/reconcile", "controllers/rollout"},
+	"controllers/configs/store": {
+		"apis/...", "controllers/configs/frame", "controllers/configs/registry",
+		"controllers/kinds", "controllers/reconcile", "controllers/rollout",
+	},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
 	"controllers/apply":      {"apis/ownership"},
@@ -60,20 +72,27 @@ var layers = map[string][]string{
 	"controllers/mcpserver":          below,
 	"controllers/mcpserver/snapshot": below,
 	"controllers/mcpserver/render":   append([]string{"controllers/mcpserver/snapshot"}, below...),
-	"controllers/mcpserver/plan":     append([]string{"controllers/mcpserver/snapshot", "controllers/mcpserver/render"}, below...),
-	"controllers/mcpserver/report":   append([]string{"controllers/mcpserver/snapshot", "controllers/mcpserver/plan"}, below...),
-	"controllers/mcpserver/act":      append([]string{"controllers/mcpserver/..."}, below...),
-	"controllers/virtualmcpserver":   below,
-	"controllers/mcpgroup":           below,
-	"controllers/configs":            below,
-	"controllers":                    {"apis/...", "applyconfig/...", "controllers/..."},
+	"controllers/mcpserver/plan": append([]string{"controllers/mcpserver/snapshot", "controllers/mcpserver/render"},
+		below...),
+	"controllers/mcpserver/report": append([]string{"controllers/mcpserver/snapshot", "controllers/mcpserver/plan"},
+		below...),
+	"controllers/mcpserver/act":    append([]string{"controllers/mcpserver/..."}, below...),
+	"controllers/virtualmcpserver": below,
+	"controllers/mcpgroup":         below,
+	"controllers/configs":          below,
+	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
 
 	"cmd/internal/...": {"apis/printable"},
-	"cmd/operator/...": {"apis/...", "cmd/internal/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
-	"cmd/runner/...":   append([]string{"controllers/backend", "cmd/internal/...", "cmd/runner/..."}, below...),
+	"cmd/operator/...": {
+		"apis/...", "cmd/internal/...", "applyconfig/...", "controllers", "controllers/apply",
+		"controllers/podtemplate", "controllers/workload",
+	},
+	"cmd/runner/...": append([]string{"controllers/backend", "cmd/internal/...", "cmd/runner/..."}, below...),
 	// Of the controllers it has the writer, and what is pure.
 	"cmd/kubectl-freehold/...": {
-		"apis/...", "config/crd", "controllers/apply", "controllers/configs/registry", "controllers/kinds", "controllers/podtemplate", "controllers/references", "controllers/runspec", "controllers/workload", "cmd/kubectl-freehold/...",
+		"apis/...", "config/crd", "controllers/apply", "controllers/configs/registry", "controllers/kinds",
+		"controllers/podtemplate", "controllers/references", "controllers/runspec", "controllers/workload",
+		"cmd/kubectl-freehold/...",
 	},
 
 	"config/...": {"apis/..."},
@@ -85,15 +104,18 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/printable", "apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions",
+	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/printable",
+	"apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions",
 	"controllers/configs/authz", "controllers/configs/frame", "controllers/configs/oidc", "controllers/configs/registry",
-	"controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec",
+	"controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever
 // imports our API gets these modules, and no client.
 var outside = []string{
-	"k8s.io/api/...", "k8s.io/apimachinery/...", "sigs.k8s.io/structured-merge-diff/v6/...", "sigs.k8s.io/json", "sigs.k8s.io/yaml",
+	"k8s.io/api/...", "k8s.io/apimachinery/...", "sigs.k8s.io/structured-merge-diff/v6/...", "sigs.k8s.io/json",
+	"sigs.k8s.io/yaml",
 }
 
 // impure is what reaches outside a process, or remembers.
@@ -160,7 +182,8 @@ func strict(dir string, imports map[string]string) []string {
 			continue
 		}
 		findings = append(findings, fmt.Sprintf("%s: %s may not import %s: apis is what others depend on, "+
-			"and brings them %s only. Move the function that needs it to controllers", imports[imported], dir, imported, list(outside)))
+			"and brings them %s only. Move the function that needs it to controllers", imports[imported], dir, imported,
+			list(outside)))
 	}
 	return findings
 }
@@ -180,8 +203,10 @@ func purity(s source) []string {
 	}
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		call, ok := n.(*ast.SelectorExpr)
-		if pkg, isName := selected(call, ok); isName && pkg == "time" && slices.Contains([]string{"Now", "Since", "Until"}, call.Sel.Name) {
-			findings = append(findings, fmt.Sprintf("%s: %s is pure and may not read the clock: take the time as an argument", s.at(call.Pos()), s.dir()))
+		if pkg, isName := selected(call, ok); isName && pkg == "time" &&
+			slices.Contains([]string{"Now", "Since", "Until"}, call.Sel.Name) {
+			findings = append(findings, fmt.Sprintf("%s: %s is pure and may not read the clock: take the time as an argument",
+				s.at(call.Pos()), s.dir()))
 		}
 		return true
 	})
@@ -243,14 +268,18 @@ func TestDirectionSeesWrongImports(t *testing.T) {
 		"our kinds in a contract": {"apis/ownership", "apis/v1alpha1", "may not import apis/v1alpha1"},
 		"our rows in the writer":  {"controllers/apply", "apis/contract", "may not import apis/contract"},
 		"our intents, written":    {"controllers/apply", "applyconfig/apis/v1alpha1", "may not import applyconfig"},
-		"our findings, elsewhere": {"test/library/operator", "controllers/conditions", "may not import controllers/conditions"},
-		"nowhere":                 {"controllers/util", "apis/v1alpha1", "has no place in the picture"},
+		"our findings, elsewhere": {
+			"test/library/operator", "controllers/conditions",
+			"may not import controllers/conditions",
+		},
+		"nowhere": {"controllers/util", "apis/v1alpha1", "has no place in the picture"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect(t, direction(tc.dir, map[string]string{module + "/" + tc.imported: "x.go:3"}), tc.finding)
 		})
 	}
-	expect(t, direction("controllers/mcpserver", map[string]string{module + "/controllers/workload": "x.go:3", "context": "x.go:4"}))
+	expect(t, direction("controllers/mcpserver",
+		map[string]string{module + "/controllers/workload": "x.go:3", "context": "x.go:4"}))
 	expect(t, direction("controllers/apply", map[string]string{module + "/controllers/apply/internal/x": "x.go:3"}))
 }
 

@@ -23,12 +23,14 @@ var (
 // anchors are the names by which links reach the headings of a page.
 func anchors(page string) []string {
 	var found []string
-	for _, heading := range aHeading.FindAllStringSubmatch(regexp.MustCompile("(?s)```.*?\n *```").ReplaceAllString(page, ""), -1) {
+	for _, heading := range aHeading.FindAllStringSubmatch(
+		regexp.MustCompile("(?s)```.*?\n *```").ReplaceAllString(page, ""), -1) {
 		name := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading[1], "$1")
 		name = strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(name), ""), " ", "-")
 		times := 0
 		for _, before := range found {
-			if before == name || strings.HasPrefix(before, name+"-") && regexp.MustCompile(`^-\d+$`).MatchString(strings.TrimPrefix(before, name)) {
+			if before == name || strings.HasPrefix(before, name+"-") &&
+				regexp.MustCompile(`^-\d+$`).MatchString(strings.TrimPrefix(before, name)) {
 				times++
 			}
 		}
@@ -61,7 +63,8 @@ func broken(name, page string, of func(string) (string, bool), folder func(strin
 		case !exists && !folder(file):
 			findings = append(findings, fmt.Sprintf("%s: the link %s leads to no file: correct it", name, link[1]))
 		case anchor != "" && exists && !slices.Contains(anchors(text), anchor):
-			findings = append(findings, fmt.Sprintf("%s: the link %s leads to no heading: %s has %s", name, link[1], file, strings.Join(anchors(text), ", ")))
+			findings = append(findings, fmt.Sprintf("%s: the link %s leads to no heading: %s has %s", name, link[1], file,
+				strings.Join(anchors(text), ", ")))
 		}
 	}
 	return findings
@@ -112,7 +115,9 @@ func TestBrokenSeesWrongLinks(t *testing.T) {
 	pages := map[string]string{"docs/a.md": "# One two\n## `Three` (four)\n## One two\n```\n# none\n```\n"}
 	of := func(name string) (string, bool) { text, found := pages[name]; return text, found }
 	folder := func(name string) bool { return name == "docs/adr" }
-	fine := "[a](a.md) [b](a.md#one-two) [c](a.md#three-four) [d](a.md#one-two-1) [e](adr) [f](https://example.com/x) `[g](none.md)` [h](#self)\n## Self\n"
+	fine := "[a](a.md) [b](a.md#one-two) [c](a.md#three-four) [d](a.md#one-two-1) [e](adr) [f](https://example.com/x) " +
+		"`[g](none.md)` [h](#self)\n## Self\n"
 	expect(t, broken("docs/b.md", fine, of, folder))
-	expect(t, broken("docs/b.md", "[a](none.md) [b](a.md#none) [c](../docs/a.md)", of, folder), "none.md leads to no file", "a.md#none leads to no heading")
+	expect(t, broken("docs/b.md", "[a](none.md) [b](a.md#none) [c](../docs/a.md)", of, folder), "none.md leads to no file",
+		"a.md#none leads to no heading")
 }

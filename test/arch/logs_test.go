@@ -76,7 +76,8 @@ func lines(t *testing.T, name, text string) []string {
 			case logger.MatchString(by):
 				found = append(found, line(t, method.Sel.Name, call.Args, declared, constants))
 			case unseen(call, method.X):
-				t.Errorf("%s: %s.%s writes a line that is not found: call it of a variable whose name ends in log or logger", name, by, method.Sel.Name)
+				t.Errorf("%s: %s.%s writes a line that is not found: call it of a variable whose name ends in log or logger", name,
+					by, method.Sel.Name)
 			}
 			return true
 		})

@@ -46,7 +46,8 @@ func TestThePageHasThePolicies(t *testing.T) {
 		match := policy.Spec.MatchConstraints
 		// What the API server would default, so that kubectl and Helm state the same: the field is atomic.
 		if match.MatchPolicy == nil || match.NamespaceSelector == nil || match.ObjectSelector == nil ||
-			slices.ContainsFunc(match.ResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool { return r.Scope == nil }) {
+			slices.ContainsFunc(match.ResourceRules,
+				func(r admissionregistrationv1.NamedRuleWithOperations) bool { return r.Scope == nil }) {
 			t.Errorf("%s does not state all defaults of spec.matchConstraints", name)
 		}
 		if selector := match.ObjectSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
@@ -54,5 +55,6 @@ func TestThePageHasThePolicies(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", policy.Name, strings.Join(order, "; "), objects)
 	}
-	golden.Part(t, filepath.Join(root(t), "docs/policies.md"), "<!-- generated from config/policy -->\n", "<!-- end of what is generated -->\n", table.String())
+	golden.Part(t, filepath.Join(root(t), "docs/policies.md"), "<!-- generated from config/policy -->\n",
+		"<!-- end of what is generated -->\n", table.String())
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// streams is the one package that knows how a stream of server-sent events looks. A second reader passes over less, or more, than the
-// first: then a heartbeat ends a call, or a list passes that is not judged.
+// streams is the one package that knows how a stream of server-sent events looks. A second reader passes over less, or
+// more, than the first: then a heartbeat ends a call, or a list passes that is not judged.
 const streams = "cmd/runner/internal/sse"
 
 // eventField is the begin of a line of such a stream.

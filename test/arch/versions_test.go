@@ -35,15 +35,16 @@ func otherKubernetes(name, text string, supported []string) []string {
 	for number, line := range strings.Split(text, "\n") {
 		for _, version := range aKubernetes.FindAllString(line, -1) {
 			if !slices.Contains(supported, version) {
-				findings = append(findings, fmt.Sprintf("%s:%d: %s is not among K8S_VERSIONS of the Makefile", name, number+1, version))
+				findings = append(findings, fmt.Sprintf("%s:%d: %s is not among K8S_VERSIONS of the Makefile", name, number+1,
+					version))
 			}
 		}
 	}
 	return findings
 }
 
-// unpinned compares the list with what else must say the same: the module that builds the newest, the range of the chart,
-// and the page about them.
+// unpinned compares the list with what else must say the same: the module that builds the newest, the range of the
+// chart, and the page about them.
 func unpinned(supported []string, controlplane, chart, page string) []string {
 	var findings []string
 	if !slices.IsSortedFunc(supported, semver.Compare) {
@@ -56,7 +57,8 @@ func unpinned(supported []string, controlplane, chart, page string) []string {
 	}
 	for _, require := range file.Require {
 		if require.Mod.Path == "k8s.io/kubernetes" && require.Mod.Version != newest {
-			findings = append(findings, fmt.Sprintf("hack/controlplane/go.mod builds %s, K8S_VERSIONS ends with %s", require.Mod.Version, newest))
+			findings = append(findings, fmt.Sprintf("hack/controlplane/go.mod builds %s, K8S_VERSIONS ends with %s",
+				require.Mod.Version, newest))
 		}
 	}
 	oldest := strings.TrimPrefix(semver.MajorMinor(supported[0]), "v")
@@ -73,7 +75,8 @@ func unpinned(supported []string, controlplane, chart, page string) []string {
 
 func TestKubernetesIsPinnedInOnePlace(t *testing.T) {
 	list := supported(t, read(t, "Makefile"))
-	report(t, unpinned(list, read(t, "hack/controlplane/go.mod"), read(t, "config/chart/Chart.yaml"), read(t, "docs/versions.md")))
+	report(t, unpinned(list, read(t, "hack/controlplane/go.mod"), read(t, "config/chart/Chart.yaml"),
+		read(t, "docs/versions.md")))
 	for _, name := range files(t) {
 		// Module files and the list of licences speak of modules, which have numbers of their own.
 		if base := path.Base(name); base != "go.mod" && base != "go.sum" && name != "docs/maintainers/licenses.md" {
@@ -87,7 +90,9 @@ func TestOtherVersionsAreSeen(t *testing.T) {
 	text := "const a = \"v1.36.3\"\nv1.34." + "9, and 1.36.0\n"
 	expect(t, otherKubernetes("x.go", text, list), "x.go:2: v1.34."+"9 is not among")
 
-	expect(t, unpinned(list, "module x\n\nrequire k8s.io/kubernetes v1.36.3\n", `kubeVersion: ">=1.34.0-0"`, "| v1.34.4 |\n| v1.36.3 |"))
-	expect(t, unpinned([]string{"v1.36.3", "v1.34.4"}, "module x\n\nrequire k8s.io/kubernetes v1.36.3\n", `kubeVersion: ">=1.30.0-0"`, "| v1.34.4 |"),
+	expect(t, unpinned(list, "module x\n\nrequire k8s.io/kubernetes v1.36.3\n", `kubeVersion: ">=1.34.0-0"`,
+		"| v1.34.4 |\n| v1.36.3 |"))
+	expect(t, unpinned([]string{"v1.36.3", "v1.34.4"}, "module x\n\nrequire k8s.io/kubernetes v1.36.3\n",
+		`kubeVersion: ">=1.30.0-0"`, "| v1.34.4 |"),
 		"not in order", "builds v1.36.3", `kubeVersion: ">=1.36.0-0"`, "no row for v1.36.3")
 }

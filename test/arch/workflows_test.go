@@ -37,7 +37,8 @@ func judgedWorkflow(text string, targets []string) (wrong, run []string) {
 		return []string{err.Error()}, nil
 	}
 	if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
-		wrong = append(wrong, "every job may more than read: write permissions: {contents: read}, and what else a job needs in the job")
+		wrong = append(wrong, "every job may more than read: write permissions: {contents: read}, and what else a job "+
+			"needs in the job")
 	}
 	for name, job := range w.Jobs {
 		if job.Timeout == 0 {
@@ -45,7 +46,8 @@ func judgedWorkflow(text string, targets []string) (wrong, run []string) {
 		}
 		for _, step := range job.Steps {
 			if step.Uses != "" && !pinned.MatchString(step.Uses) {
-				wrong = append(wrong, fmt.Sprintf("%s can become another program: name a commit, and its version in a comment", step.Uses))
+				wrong = append(wrong, fmt.Sprintf("%s can become another program: name a commit, and its version in a comment",
+					step.Uses))
 			}
 			run = append(run, targetsOf(step.Run, job.Strategy.Matrix)...)
 		}
@@ -71,7 +73,10 @@ func targetsOf(script string, matrix map[string][]string) (targets []string) {
 
 // byPeople are tests of the Makefile that no workflow runs by name: parts of make test, what
 // measures, which a shared machine cannot, and what looks for as long as one lets it.
-var byPeople = []string{"test-unit", "bench", "bench-ownership", "bench-cost", "bench-tenant", "bench-core", "bench-proxy", "bench-memory", "soak", "fuzz"}
+var byPeople = []string{
+	"test-unit", "bench", "bench-ownership", "bench-cost", "bench-tenant", "bench-core",
+	"bench-proxy", "bench-memory", "soak", "fuzz",
+}
 
 func TestWorkflows(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))

@@ -121,7 +121,8 @@ func whole(t *testing.T, b *bench) {
 		t.Errorf("the report changes on its way to a file:\n%s", diff)
 	}
 	for _, s := range again.Steps {
-		if s.Step != "restart" && (s.Seconds <= 0 || s.CPU["kube-apiserver"] < 0 || s.Counts.sum().Sent == 0 || s.Counts.sum().Received == 0) {
+		if s.Step != "restart" && (s.Seconds <= 0 || s.CPU["kube-apiserver"] < 0 || s.Counts.sum().Sent == 0 ||
+			s.Counts.sum().Received == 0) {
 			t.Errorf("a step without a figure: %+v", s)
 		}
 	}
@@ -131,23 +132,30 @@ func TestTargetsAreJudgedByMedians(t *testing.T) {
 	step := func(subject string, seconds float64) Step {
 		return Step{Scenario: "converge", Subject: subject, Servers: 500, Seconds: seconds}
 	}
-	r := Report{Steps: []Step{step(freehold, 99), step(freehold, 13), step(freehold, 12), step("floor", 10), step("floor", 5), step("floor", 11)}}
+	r := Report{Steps: []Step{
+		step(freehold, 99), step(freehold, 13), step(freehold, 12), step("floor", 10),
+		step("floor", 5), step("floor", 11),
+	}}
 	r.judge()
 	found := map[string]Target{}
 	for _, target := range r.Targets {
 		found[target.What] = target
 	}
 	want := map[string]Target{
-		"converge 500: seconds":                  {What: "converge 500: seconds", Goal: 25, Measured: 13, Met: true},
-		"converge 500: requests":                 {What: "converge 500: requests", Goal: 6000, Met: true},
-		"converge 500: seconds, times the floor": {What: "converge 500: seconds, times the floor", Goal: 1.3, Measured: 1.3, Met: true},
+		"converge 500: seconds":  {What: "converge 500: seconds", Goal: 25, Measured: 13, Met: true},
+		"converge 500: requests": {What: "converge 500: requests", Goal: 6000, Met: true},
+		"converge 500: seconds, times the floor": {
+			What: "converge 500: seconds, times the floor", Goal: 1.3, Measured: 1.3,
+			Met: true,
+		},
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("what is judged of three rounds:\n%s", diff)
 	}
 	r.Targets, r.Steps[3].Seconds = nil, 9
 	r.judge()
-	if i := slices.IndexFunc(r.Targets, func(g Target) bool { return !g.Met }); i < 0 || !strings.Contains(r.String(), "NO") {
+	if i := slices.IndexFunc(r.Targets, func(g Target) bool { return !g.Met }); i < 0 ||
+		!strings.Contains(r.String(), "NO") {
 		t.Errorf("13 seconds over a floor of 9 are not seen as too many:\n%s", r.String())
 	}
 }
@@ -166,7 +174,8 @@ func written(s Step) map[string]int {
 
 func find(t *testing.T, b *bench, scenario, step, subject string) Step {
 	t.Helper()
-	i := slices.IndexFunc(b.report.Steps, func(s Step) bool { return s.Scenario == scenario && s.Step == step && s.Subject == subject })
+	i := slices.IndexFunc(b.report.Steps,
+		func(s Step) bool { return s.Scenario == scenario && s.Step == step && s.Subject == subject })
 	if i < 0 {
 		t.Fatalf("nothing was measured of %s %s by %s", scenario, step, subject)
 	}

@@ -59,7 +59,9 @@ func (w *world) refer(ctx context.Context, n int) error {
 	if err := w.permit(ctx, "principal"); err != nil {
 		return err
 	}
-	err := w.apply(ctx, n, func(name string) string { return kit.Server(name, image(1), "authzConfigRef: {name: company}") })
+	err := w.apply(ctx, n, func(name string) string {
+		return kit.Server(name, image(1), "authzConfigRef: {name: company}")
+	})
 	if err != nil {
 		return err
 	}
@@ -94,5 +96,6 @@ func (w *world) permit(ctx context.Context, who string) error {
 
 // toServers counts the writes of a step but for those to the configuration itself.
 func toServers(s Step) float64 {
-	return float64(s.Counts.writes().where(func(c Count) bool { return !strings.HasPrefix(c.Resource, "mcpauthzconfigs") }).sum().Requests)
+	return float64(s.Counts.writes().
+		where(func(c Count) bool { return !strings.HasPrefix(c.Resource, "mcpauthzconfigs") }).sum().Requests)
 }

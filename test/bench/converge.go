@@ -28,7 +28,10 @@ func (b *bench) bringUp(ctx context.Context, w *world, p *subject, name string, 
 	if err != nil {
 		return err
 	}
-	step.Values = map[string]float64{"idleHeap": idle.heap, "heap": full.heap, "idleResident": idle.resident, "resident": full.resident}
+	step.Values = map[string]float64{
+		"idleHeap": idle.heap, "heap": full.heap, "idleResident": idle.resident,
+		"resident": full.resident,
+	}
 	b.record(step)
 	return nil
 }

@@ -31,7 +31,10 @@ func (b *bench) costs(ctx context.Context, plane *kit.Plane, n int, lingers time
 	}
 	processes := map[string]int{"kube-apiserver": ids["kube-apiserver"], "etcd": ids["etcd"], "subject": os.Getpid()}
 	for _, m := range methods() {
-		p := &costRun{plane: plane, namespace: "cost-" + m.name, servers: n, processes: processes, requests: newRequestCounter(), lingers: lingers}
+		p := &costRun{
+			plane: plane, namespace: "cost-" + m.name, servers: n, processes: processes,
+			requests: newRequestCounter(), lingers: lingers,
+		}
 		if err := b.costOf(ctx, p, m); err != nil {
 			return fmt.Errorf("the cost of %s: %w", m.name, err)
 		}
@@ -64,7 +67,8 @@ func (b *bench) costOf(ctx context.Context, p *costRun, m method) error {
 				return err
 			}
 		}
-		step, err := p.measure(ctx, Step{Scenario: "cost", Step: s.name, Subject: m.name, Servers: p.servers}, converge, s.version)
+		step, err := p.measure(ctx, Step{Scenario: "cost", Step: s.name, Subject: m.name, Servers: p.servers}, converge,
+			s.version)
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,8 @@ func (p *costRun) open(ctx context.Context) error {
 	config := rest.CopyConfig(p.plane.Config)
 	p.requests.wrap(config)
 	informers, err := cache.New(config, cache.Options{
-		Scheme: p.plane.Scheme, DefaultNamespaces: map[string]cache.Config{p.namespace: {}}, ReaderFailOnMissingInformer: true,
+		Scheme: p.plane.Scheme, DefaultNamespaces: map[string]cache.Config{p.namespace: {}},
+		ReaderFailOnMissingInformer: true,
 	})
 	if err != nil {
 		return err
@@ -69,7 +70,8 @@ func (p *costRun) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.cached, err = client.New(config, client.Options{Scheme: p.plane.Scheme, Cache: &client.CacheOptions{Reader: informers}})
+	p.cached, err = client.New(config,
+		client.Options{Scheme: p.plane.Scheme, Cache: &client.CacheOptions{Reader: informers}})
 	return err
 }
 
@@ -105,7 +107,9 @@ func (p *costRun) wanted(i, version int) ([]child, error) {
 	if version > 1 {
 		server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: int64(version - 1), Hash: "another"}
 		server.Spec.Image = image(version)
-		server.Spec.Proxy.Service = &v1alpha1.ProxyService{Annotations: map[string]string{"example.com/version": fmt.Sprint(version)}}
+		server.Spec.Proxy.Service = &v1alpha1.ProxyService{
+			Annotations: map[string]string{"example.com/version": fmt.Sprint(version)},
+		}
 	}
 	rendered, content, err := contentOf(server, nil)
 	if err != nil {

@@ -56,7 +56,10 @@ func runFloor(ctx context.Context, config *rest.Config, s settings, ready func()
 }
 
 // runFloorWith runs a floor that listens to what it has to be told.
-func runFloorWith(ctx context.Context, config *rest.Config, s settings, ready func(), listen func(*floor, context.Context, cache.Cache) error) error {
+func runFloorWith(
+	ctx context.Context, config *rest.Config, s settings, ready func(),
+	listen func(*floor, context.Context, cache.Cache) error,
+) error {
 	scheme, err := controllers.NewScheme()
 	if err != nil {
 		return err
@@ -69,20 +72,23 @@ func runFloorWith(ctx context.Context, config *rest.Config, s settings, ready fu
 	if err != nil {
 		return err
 	}
-	informers, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: direct.RESTMapper(), ByObject: map[client.Object]cache.ByObject{
-		&v1alpha1.MCPServer{}: {}, &appsv1.StatefulSet{}: {Label: ours}, &appsv1.Deployment{}: {Label: ours},
-	}})
+	informers, err := cache.New(config,
+		cache.Options{Scheme: scheme, Mapper: direct.RESTMapper(), ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.MCPServer{}: {}, &appsv1.StatefulSet{}: {Label: ours}, &appsv1.Deployment{}: {Label: ours},
+		}})
 	if err != nil {
 		return fmt.Errorf("building informers: %w", err)
 	}
 	f := &floor{
-		contract: contract.Freehold(), clients: map[string]client.Client{}, turns: make(chan func(context.Context) error, 1<<16),
+		contract: contract.Freehold(), clients: map[string]client.Client{},
+		turns:   make(chan func(context.Context) error, 1<<16),
 		servers: map[types.NamespacedName]*v1alpha1.MCPServer{}, finished: map[types.NamespacedName]bool{},
 	}
 	for _, identity := range contract.Controllers() {
 		as := rest.CopyConfig(config)
 		as.Impersonate.UserName = "system:serviceaccount:" + kit.SystemNamespace + ":" + identity
-		if f.clients[identity], err = client.New(as, client.Options{Scheme: scheme, Mapper: direct.RESTMapper()}); err != nil {
+		if f.clients[identity], err = client.New(as,
+			client.Options{Scheme: scheme, Mapper: direct.RESTMapper()}); err != nil {
 			return fmt.Errorf("building a client: %w", err)
 		}
 	}
@@ -101,7 +107,10 @@ func runFloorWith(ctx context.Context, config *rest.Config, s settings, ready fu
 }
 
 func (f *floor) listen(ctx context.Context, informers cache.Cache) error {
-	return f.hear(ctx, informers, map[client.Object]func(any){&v1alpha1.MCPServer{}: f.appeared, &appsv1.StatefulSet{}: f.moved})
+	return f.hear(ctx, informers, map[client.Object]func(any){
+		&v1alpha1.MCPServer{}: f.appeared,
+		&appsv1.StatefulSet{}: f.moved,
+	})
 }
 
 // hear tells what appears of each kind, and what changes.
@@ -208,9 +217,11 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		{contract.MCPServerChildren, workload.SessionSecret(owner, content.Proxy.SessionSecret, rand.Text())},
 		{contract.MCPServerChildren, proxy},
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
-			v1alpha1.ConditionReady:       conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready"),
-			v1alpha1.ConditionReconciling: conditions.True(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready"),
-			v1alpha1.ConditionAccepted:    conditions.True(v1alpha1.ReasonAccepted, ""),
+			v1alpha1.ConditionReady: conditions.False(v1alpha1.ReasonStarting,
+				"waiting for the proxy and its backend to become ready"),
+			v1alpha1.ConditionReconciling: conditions.True(v1alpha1.ReasonStarting,
+				"waiting for the proxy and its backend to become ready"),
+			v1alpha1.ConditionAccepted: conditions.True(v1alpha1.ReasonAccepted, ""),
 		})},
 	}, nil
 }
@@ -219,7 +230,8 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 	return []statement{
 		{contract.MCPServerConditions, ready(server)},
 		{contract.MCPServerAddress, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
-			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).
+			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).
+			WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).
 			WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))},
 	}
 }
@@ -231,7 +243,8 @@ func contentOf(server *v1alpha1.MCPServer, policies frame.Set) (workload.Rendere
 	if len(rendered.Problems) > 0 {
 		return rendered, rendered.Content, fmt.Errorf("rendering %s: %s", server.Name, rendered.Problems[0])
 	}
-	return rendered, rendered.Claimed(claimed(server.Status.Workload, rendered.Content.Proxy.SessionSecret, rendered.Hash).Generation), nil
+	return rendered, rendered.Claimed(
+		claimed(server.Status.Workload, rendered.Content.Proxy.SessionSecret, rendered.Hash).Generation), nil
 }
 
 // claimed is the number of content after another.
@@ -247,7 +260,8 @@ func claimed(was *v1alpha1.WorkloadStatus, sessions, hash string) *v1alpha1.Work
 
 // claimOf states the claim of a content.
 func claimOf(content runconfig.RunConfig) *v1alpha1ac.WorkloadStatusApplyConfiguration {
-	return v1alpha1ac.WorkloadStatus().WithGeneration(content.Workload.Generation).WithHash(content.Workload.Hash).WithSessionSecret(content.Proxy.SessionSecret)
+	return v1alpha1ac.WorkloadStatus().WithGeneration(content.Workload.Generation).WithHash(content.Workload.Hash).
+		WithSessionSecret(content.Proxy.SessionSecret)
 }
 
 func intentOf(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {

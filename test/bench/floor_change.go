@@ -98,7 +98,8 @@ func (c *changedFloor) changed(o any) {
 // rolled reports a server whose proxies were replaced.
 func (c *changedFloor) rolled(o any) {
 	d, ok := o.(*appsv1.Deployment)
-	if !ok || d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != d.Status.Replicas || d.Status.AvailableReplicas == 0 {
+	if !ok || d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != d.Status.Replicas ||
+		d.Status.AvailableReplicas == 0 {
 		return
 	}
 	key := types.NamespacedName{Namespace: d.Namespace, Name: d.Labels[workload.LabelServer]}

@@ -59,7 +59,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b.report.Time, b.report.Machine, b.report.Versions = time.Now().UTC(), machine(), versions(os.Getenv("KUBEBUILDER_ASSETS"))
+	b.report.Time, b.report.Machine, b.report.Versions = time.Now().UTC(), machine(),
+		versions(os.Getenv("KUBEBUILDER_ASSETS"))
 	b.report.Settings = b.settings
 	failed := b.measureAll(ctx, p)
 	b.report.judge()
@@ -70,8 +71,10 @@ func run(ctx context.Context, args []string) error {
 func (b *bench) parse(args []string) (plan, error) {
 	p := plan{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	scenarios := flags.String("scenarios", "converge,life,memory", "which to measure, of these and config, ownership, cost, tenant and watch")
-	subjects := flags.String("subjects", "freehold,floor,reference", "who brings servers up in converge; freehold and floor change and delete them in life")
+	scenarios := flags.String("scenarios", "converge,life,memory",
+		"which to measure, of these and config, ownership, cost, tenant and watch")
+	subjects := flags.String("subjects", "freehold,floor,reference",
+		"who brings servers up in converge; freehold and floor change and delete them in life")
 	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
 	life := flags.String("life", "100,601", "how many servers are changed and deleted")
 	configs := flags.String("configs", "100", "how many servers refer to the MCPAuthzConfig that is changed")
@@ -85,21 +88,28 @@ func (b *bench) parse(args []string) (plan, error) {
 	flags.IntVar(&p.tenant.more, "tenant-more", 800, "how many servers tenant makes at once beside them")
 	flags.IntVar(&p.tenant.follow, "tenant-follow", 500, "how many servers of tenant follow one MCPAuthzConfig")
 	flags.IntVar(&p.tenant.edits, "tenant-edits", 23, "how many edits tenant makes a second")
-	flags.IntVar(&p.tenant.large, "tenant-large", 100, "how many of the largest objects of each kind tenant makes, and watch servers")
+	flags.IntVar(&p.tenant.large, "tenant-large", 100,
+		"how many of the largest objects of each kind tenant makes, and watch servers")
 	flags.DurationVar(&p.patience, "patience", 10*time.Minute, "how long one scenario may take")
 	flags.StringVar(&p.out, "out", filepath.Join("bin", "bench"), "directory of the JSON")
-	flags.StringVar(&b.operator, "operator", filepath.Join("bin", "operator"), "the operator's binary, whose memory is measured")
+	flags.StringVar(&b.operator, "operator", filepath.Join("bin", "operator"),
+		"the operator's binary, whose memory is measured")
 	flags.IntVar(&b.settings.Workers, "workers", controllers.DefaultConcurrency, "servers worked on at once")
 	flags.Float64Var(&b.settings.QPS, "qps", controllers.DefaultQPS, "requests a second of a subject; -1 for no limit")
 	flags.IntVar(&b.settings.Burst, "burst", controllers.DefaultBurst, "requests at once of a subject")
-	flags.BoolVar(&b.settings.PriorityQueue, "priority-queue", true, "let what was listed at the start give way to what changes")
-	flags.StringVar(&b.settings.Profiles, "profiles", "", "directory for a profile of processor time and memory of each subject")
+	flags.BoolVar(&b.settings.PriorityQueue, "priority-queue", true,
+		"let what was listed at the start give way to what changes")
+	flags.StringVar(&b.settings.Profiles, "profiles", "",
+		"directory for a profile of processor time and memory of each subject")
 	if err := flags.Parse(args); err != nil {
 		return p, err
 	}
 	p.scenarios, p.subjects = strings.Split(*scenarios, ","), strings.Split(*subjects, ",")
 	var err error
-	for text, into := range map[*string]*[]int{converge: &p.converge, life: &p.life, memories: &p.memories, configs: &p.configs} {
+	for text, into := range map[*string]*[]int{
+		converge: &p.converge, life: &p.life, memories: &p.memories,
+		configs: &p.configs,
+	} {
 		if *into, err = numbers(*text); err != nil {
 			return p, err
 		}
@@ -167,7 +177,10 @@ func (b *bench) measureAll(ctx context.Context, p plan) error {
 
 // on measures on a world of its own with one subject, for which the world may be
 // prepared.
-func (b *bench) on(ctx context.Context, name string, measure func(context.Context, *world, *subject) error, prepare ...func(*world, context.Context) error) error {
+func (b *bench) on(
+	ctx context.Context, name string, measure func(context.Context, *world, *subject) error,
+	prepare ...func(*world, context.Context) error,
+) error {
 	return b.onWorld(ctx, func(ctx context.Context, w *world) error {
 		if _, ok := references()[name]; ok {
 			prepare = append(prepare, func(w *world, ctx context.Context) error { return w.allow(ctx, rights()) })

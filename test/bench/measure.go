@@ -84,5 +84,6 @@ func (w *world) measure(ctx context.Context, p *subject, s Step, do func() error
 // line is a step in short.
 func (s Step) line() string {
 	return fmt.Sprintf("%s %s %s, %d servers: %.2f s, %d requests, %d writes, %d × 409",
-		s.Scenario, s.Step, s.Subject, s.Servers, s.Seconds, s.Counts.sum().Requests, s.Counts.writes().sum().Requests, s.Counts.sum().Conflicts)
+		s.Scenario, s.Step, s.Subject, s.Servers, s.Seconds, s.Counts.sum().Requests, s.Counts.writes().sum().Requests,
+		s.Counts.sum().Conflicts)
 }

@@ -85,7 +85,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // binary starts the operator's own binary.
 func (b *bench) binary(ctx context.Context, w *world) (pid int, stop func() error, err error) {
-	command := exec.CommandContext(ctx, b.operator, "--runner-image="+runnerImage, "--probe-address=0", "--log-level=error",
+	command := exec.CommandContext(ctx, b.operator, "--runner-image="+runnerImage, "--probe-address=0",
+		"--log-level=error",
 		"--identity-namespace="+kit.SystemNamespace)
 	command.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig)
 	said := &bytes.Buffer{}

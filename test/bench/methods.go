@@ -53,7 +53,8 @@ func (p *costRun) apply(ctx context.Context, _ client.Object, want child) error 
 		return fmt.Errorf("reading an intent: %w", err)
 	}
 	intent := &unstructured.Unstructured{Object: content}
-	return p.live.Apply(ctx, client.ApplyConfigurationFromUnstructured(intent), client.FieldOwner("applier"), client.ForceOwnership)
+	return p.live.Apply(ctx, client.ApplyConfigurationFromUnstructured(intent), client.FieldOwner("applier"),
+		client.ForceOwnership)
 }
 
 // converge is what the reference does with a child.

@@ -24,7 +24,8 @@ func runOperator(ctx context.Context, config *rest.Config, s settings, ready fun
 		return err
 	}
 	options := controllers.Options{
-		Workload: podtemplate.Options{RunnerImage: runnerImage}, Concurrency: s.Workers, IdentityNamespace: kit.SystemNamespace,
+		Workload: podtemplate.Options{RunnerImage: runnerImage}, Concurrency: s.Workers,
+		IdentityNamespace:  kit.SystemNamespace,
 		ConfigRolloutShare: s.Share,
 	}
 	if err := controllers.Register(ctx, mgr, options); err != nil {

@@ -58,7 +58,10 @@ func scores(seed uint64, n, writes int) []score {
 		}
 		return acts
 	}
-	return []score{{"birth", draw(onServers(), writes/5)}, {"life", draw(slices.Concat(onServers(), onChildren()), writes-writes/5)}}
+	return []score{
+		{"birth", draw(onServers(), writes/5)},
+		{"life", draw(slices.Concat(onServers(), onChildren()), writes-writes/5)},
+	}
 }
 
 // ownership makes the same foreign writes, one after the other, beside each of
@@ -187,7 +190,10 @@ func (o *others) lookAtAll(ctx context.Context) error {
 
 // count returns what happened since the last count.
 func (o *others) count(writes int) map[string]float64 {
-	counted := map[string]float64{"writes": float64(writes), "lost": 0, "conflicts": 0, "unlocked conflicts": float64(o.unlocked)}
+	counted := map[string]float64{
+		"writes": float64(writes), "lost": 0, "conflicts": 0,
+		"unlocked conflicts": float64(o.unlocked),
+	}
 	o.unlocked = 0
 	for what, byWriter := range map[string]map[string]int{"lost": o.losses.lost, "conflicts": o.conflicts} {
 		for writer, times := range byWriter {
@@ -228,9 +234,11 @@ func (w *world) counted(ctx context.Context, metrics *regexp.Regexp) (float64, e
 // their definition is of a later release than the operator.
 func (w *world) extend(ctx context.Context) error {
 	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetGroupVersionKind(
+		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	definition.SetName("mcpservers." + v1alpha1.SchemeGroupVersion.Group)
-	patch := `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/` + audits + `","value":{"type":"integer","format":"int64"}}]`
+	patch := `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/` + audits +
+		`","value":{"type":"integer","format":"int64"}}]`
 	if err := w.Client.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(patch))); err != nil {
 		return fmt.Errorf("extending the kind: %w", err)
 	}

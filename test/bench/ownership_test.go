@@ -24,18 +24,36 @@ func TestALostFieldIsCountedOnce(t *testing.T) {
 		then func(*lossCount)
 		lost map[string]int
 	}{
-		"it stands":                 {func(l *lossCount) { l.look(at, says()) }, nil},
-		"others add theirs":         {func(l *lossCount) { l.look(at, says(".c", "1")) }, nil},
-		"its owner writes it again": {func(l *lossCount) { l.wrote("team", at, says(".a", "2")); l.look(at, says(".a", "2")) }, nil},
+		"it stands":         {func(l *lossCount) { l.look(at, says()) }, nil},
+		"others add theirs": {func(l *lossCount) { l.look(at, says(".c", "1")) }, nil},
+		"its owner writes it again": {func(l *lossCount) {
+			l.wrote("team", at, says(".a", "2"))
+			l.look(at, says(".a", "2"))
+		}, nil},
 		"its owner gives it up": {func(l *lossCount) {
 			l.wrote("team", at, map[string]string{".a": "1"})
 			l.look(at, map[string]string{".a": "1"})
 		}, nil},
-		"one is gone":                 {func(l *lossCount) { l.look(at, map[string]string{".a": "1"}) }, map[string]int{"team": 1}},
-		"both are different":          {func(l *lossCount) { l.look(at, says(".a", "0", ".b", "0")) }, map[string]int{"team": 2}},
-		"it is back although let go":  {func(l *lossCount) { l.wrote("team", at, map[string]string{".a": "1"}); l.look(at, says()) }, map[string]int{"team": 1}},
-		"it is gone at two looks":     {func(l *lossCount) { l.look(at, map[string]string{".a": "1"}); l.look(at, map[string]string{".a": "1"}) }, map[string]int{"team": 1}},
-		"it is lost, again and again": {func(l *lossCount) { l.look(at, nil); l.wrote("team", at, says()); l.look(at, nil) }, map[string]int{"team": 4}},
+		"one is gone": {
+			func(l *lossCount) { l.look(at, map[string]string{".a": "1"}) },
+			map[string]int{"team": 1},
+		},
+		"both are different": {
+			func(l *lossCount) { l.look(at, says(".a", "0", ".b", "0")) },
+			map[string]int{"team": 2},
+		},
+		"it is back although let go": {func(l *lossCount) {
+			l.wrote("team", at, map[string]string{".a": "1"})
+			l.look(at, says())
+		}, map[string]int{"team": 1}},
+		"it is gone at two looks": {func(l *lossCount) {
+			l.look(at, map[string]string{".a": "1"})
+			l.look(at, map[string]string{".a": "1"})
+		}, map[string]int{"team": 1}},
+		"it is lost, again and again": {
+			func(l *lossCount) { l.look(at, nil); l.wrote("team", at, says()); l.look(at, nil) },
+			map[string]int{"team": 4},
+		},
 		"another's is lost": {func(l *lossCount) {
 			l.wrote("mesh", at, map[string]string{".c": "1"})
 			l.look(at, says())
@@ -59,8 +77,14 @@ func TestALostFieldIsCountedOnce(t *testing.T) {
 func TestFieldsAreNamedAsServerSideApplyTellsThemApart(t *testing.T) {
 	object := map[string]any{
 		"metadata": map[string]any{"finalizers": []any{"b", "a"}},
-		"status":   map[string]any{"audits": int64(3), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
-		"spec":     map[string]any{"containers": []any{map[string]any{"name": "mesh", "args": []any{"x"}}}, "rules": []any{map[string]any{"verb": "get"}}},
+		"status": map[string]any{
+			"audits":     int64(3),
+			"conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+		},
+		"spec": map[string]any{
+			"containers": []any{map[string]any{"name": "mesh", "args": []any{"x"}}},
+			"rules":      []any{map[string]any{"verb": "get"}},
+		},
 	}
 	want := map[string]string{
 		".metadata.finalizers[=a]": "there", ".metadata.finalizers[=b]": "there",
@@ -110,7 +134,8 @@ func losses(ctx context.Context, t *testing.T, b *bench, w *world) {
 	}
 	scores := []score{
 		{"birth", acts(labeller, auditor, "archiver", "kubectl-edit")},
-		{"life", acts("mesh", "mesh", auditor, auditor, user, user, "finance", "horizontal-pod-autoscaler", "archiver", "backup", "kubectl-patch", "dns")},
+		{"life", acts("mesh", "mesh", auditor, auditor, user, user, "finance", "horizontal-pod-autoscaler", "archiver",
+			"backup", "kubectl-patch", "dns")},
 	}
 	for _, name := range []string{"reference-update", freehold} {
 		p, err := b.subject(ctx, w, name)
@@ -120,11 +145,13 @@ func losses(ctx context.Context, t *testing.T, b *bench, w *world) {
 		must(t, w.clear(ctx, few))
 	}
 	life := find(t, b, "ownership", "life", "reference-update").Values
-	if life["lost mesh"] < few || life["lost "+auditor] < few || life["lost"] < life["lost mesh"]+life["lost "+auditor] || life["writes"] != 12 {
+	if life["lost mesh"] < few || life["lost "+auditor] < few || life["lost"] < life["lost mesh"]+life["lost "+auditor] ||
+		life["writes"] != 12 {
 		t.Errorf("beside the reference: %v", life)
 	}
 	for _, step := range []string{"birth", "life"} {
-		if ours := find(t, b, "ownership", step, freehold); ours.Values["lost"] != 0 || ours.Counts.sent("update")+ours.Counts.sent("patch") != 0 {
+		if ours := find(t, b, "ownership", step, freehold); ours.Values["lost"] != 0 ||
+			ours.Counts.sent("update")+ours.Counts.sent("patch") != 0 {
 			t.Errorf("beside Freehold in %s: %v\n%v", step, ours.Values, ours.Counts)
 		}
 	}

@@ -105,12 +105,18 @@ func (r *reference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 func rights() *rbacv1.ClusterRole {
 	verbs := []string{"get", "list", "watch", "create", "update", "patch"}
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "bench-reference"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"mcpservers", "mcpservers/status", "mcpservers/finalizers"}, Verbs: verbs},
+		{
+			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group},
+			Resources: []string{"mcpservers", "mcpservers/status", "mcpservers/finalizers"}, Verbs: verbs,
+		},
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "services", "configmaps"}, Verbs: verbs},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets"}, Verbs: verbs},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: verbs},
 		// Only who may act as the operator gives pods its labels.
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{contract.IdentityMCPServer}, Verbs: []string{"impersonate"}},
+		{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{contract.IdentityMCPServer},
+			Verbs: []string{"impersonate"},
+		},
 	}}
 }
 

@@ -94,7 +94,8 @@ func adopt(have, want client.Object) bool {
 		}
 	case *corev1.Service:
 		if have, ok := have.(*corev1.Service); ok && !equality.Semantic.DeepDerivative(want.Spec, have.Spec) {
-			have.Spec.Ports, have.Spec.Selector, have.Spec.Type, changed = want.Spec.Ports, want.Spec.Selector, want.Spec.Type, true
+			have.Spec.Ports, have.Spec.Selector, have.Spec.Type, changed = want.Spec.Ports, want.Spec.Selector, want.Spec.Type,
+				true
 		}
 	case *rbacv1.Role:
 		if have, ok := have.(*rbacv1.Role); ok && !equality.Semantic.DeepEqual(want.Rules, have.Rules) {
@@ -121,11 +122,15 @@ func merge(have, want map[string]string, set func(map[string]string)) bool {
 }
 
 // seen reads what the report is about.
-func (r *reference) seen(ctx context.Context, server *v1alpha1.MCPServer, proxy *appsv1.Deployment, backend *appsv1.StatefulSet) error {
-	if err := r.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: workload.ProxyName(server.Name)}, proxy); client.IgnoreNotFound(err) != nil {
+func (r *reference) seen(
+	ctx context.Context, server *v1alpha1.MCPServer, proxy *appsv1.Deployment, backend *appsv1.StatefulSet,
+) error {
+	if err := r.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: workload.ProxyName(server.Name)},
+		proxy); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	return client.IgnoreNotFound(r.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}, backend))
+	return client.IgnoreNotFound(r.Get(ctx,
+		client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}, backend))
 }
 
 // scale carries spec.replicas to a backend that has others.

@@ -18,7 +18,9 @@ import (
 
 // changeStatus writes the status if change makes a difference, and again
 // on what the API server has where it had moved.
-func (r *reference) changeStatus(ctx context.Context, server *v1alpha1.MCPServer, change func(*v1alpha1.MCPServerStatus)) error {
+func (r *reference) changeStatus(
+	ctx context.Context, server *v1alpha1.MCPServer, change func(*v1alpha1.MCPServerStatus),
+) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		next := server.DeepCopy()
 		change(&next.Status)
@@ -43,7 +45,9 @@ func (r *reference) writeStatus(ctx context.Context, server, before *v1alpha1.MC
 }
 
 // report says what Freehold says of a server that comes up without trouble.
-func report(server *v1alpha1.MCPServer, proxy *appsv1.Deployment, backend *appsv1.StatefulSet) func(*v1alpha1.MCPServerStatus) {
+func report(
+	server *v1alpha1.MCPServer, proxy *appsv1.Deployment, backend *appsv1.StatefulSet,
+) func(*v1alpha1.MCPServerStatus) {
 	up := proxy.Status.AvailableReplicas > 0 && proxy.Status.ObservedGeneration >= proxy.Generation &&
 		backend.Status.ReadyReplicas > 0 && backend.Status.ObservedGeneration >= backend.Generation
 	return func(s *v1alpha1.MCPServerStatus) {
@@ -55,8 +59,10 @@ func report(server *v1alpha1.MCPServer, proxy *appsv1.Deployment, backend *appsv
 		s.ObservedGeneration = server.Generation
 		say(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, "")
 		if !up || s.Runtime == nil {
-			say(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready")
-			say(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready")
+			say(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonStarting,
+				"waiting for the proxy and its backend to become ready")
+			say(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonStarting,
+				"waiting for the proxy and its backend to become ready")
 			return
 		}
 		say(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "")

@@ -28,17 +28,22 @@ type Report struct {
 func (r *Report) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, %d cores, %s, Linux %s\n", r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Kernel)
-	fmt.Fprintf(&text, "Freehold %s, %s, Kubernetes %s, etcd %s\n", r.Versions.Freehold, r.Versions.Go, r.Versions.Kubernetes, r.Versions.Etcd)
+	fmt.Fprintf(&text, "Freehold %s, %s, Kubernetes %s, etcd %s\n", r.Versions.Freehold, r.Versions.Go,
+		r.Versions.Kubernetes, r.Versions.Etcd)
 	limit := "no limit of requests"
 	if r.Settings.QPS >= 0 {
 		limit = fmt.Sprintf("%.0f requests a second, %d at once", r.Settings.QPS, r.Settings.Burst)
 	}
 	fmt.Fprintf(&text, "%d workers, %s, priority queue %t\n\n", r.Settings.Workers, limit, r.Settings.PriorityQueue)
-	measured := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Counts == nil || s.Scenario == "cost" })
-	table(&text, "scenario\tstep\tsubject\tservers\tseconds\trequests\twrites\tstatus\tevents\t409\tKB sent\tKB received\tCPU s: API server\tetcd\tcontrollers\tsubject\t", measured, func(s Step) string {
+	measured := slices.DeleteFunc(slices.Clone(r.Steps),
+		func(s Step) bool { return s.Counts == nil || s.Scenario == "cost" })
+	table(&text, "scenario\tstep\tsubject\tservers\tseconds\trequests\twrites\tstatus\tevents\t409\tKB sent\tKB "+
+		"received\tCPU s: API server\tetcd\tcontrollers\tsubject\t", measured, func(s Step) string {
 		all := s.Counts.sum()
-		return fmt.Sprintf("%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t", s.Scenario, s.Step, s.Subject, s.Servers, s.Seconds,
-			all.Requests, s.Counts.writes().sum().Requests, s.statusWrites(), s.events(), all.Conflicts, all.Sent/1000, all.Received/1000,
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t", s.Scenario, s.Step,
+			s.Subject, s.Servers, s.Seconds,
+			all.Requests, s.Counts.writes().sum().Requests, s.statusWrites(), s.events(), all.Conflicts, all.Sent/1000,
+			all.Received/1000,
 			s.CPU["kube-apiserver"], s.CPU["etcd"], s.CPU["kube-controller-manager"], s.CPU["subject"])
 	})
 	r.requests(&text)
@@ -76,10 +81,13 @@ func (r *Report) requests(text *strings.Builder) {
 			rows = append(rows, row{subject, last[subject].Servers, c})
 		}
 	}
-	table(text, "subject\tservers\tverb\tresource\trequests\ta server\t409\trefused\tKB sent\tKB received\t", rows, func(r row) string {
-		return fmt.Sprintf("%s\t%d\t%s\t%s\t%d\t%.2f\t%d\t%d\t%d\t%d\t", r.subject, r.servers, r.count.Verb, r.count.Resource, r.count.Requests,
-			float64(r.count.Requests)/float64(r.servers), r.count.Conflicts, r.count.Refused, r.count.Sent/1000, r.count.Received/1000)
-	})
+	table(text, "subject\tservers\tverb\tresource\trequests\ta server\t409\trefused\tKB sent\tKB received\t", rows,
+		func(r row) string {
+			return fmt.Sprintf("%s\t%d\t%s\t%s\t%d\t%.2f\t%d\t%d\t%d\t%d\t", r.subject, r.servers, r.count.Verb,
+				r.count.Resource, r.count.Requests,
+				float64(r.count.Requests)/float64(r.servers), r.count.Conflicts, r.count.Refused, r.count.Sent/1000,
+				r.count.Received/1000)
+		})
 }
 
 // table writes rows under a head, if there are any.
@@ -112,7 +120,8 @@ func (s Step) statusWrites() int {
 }
 
 func (s Step) events() int {
-	return s.Counts.where(func(c Count) bool { return c.Resource == "events" && c.Verb != "watch" && c.Verb != "list" }).sum().Requests
+	return s.Counts.where(func(c Count) bool { return c.Resource == "events" && c.Verb != "watch" && c.Verb != "list" }).
+		sum().Requests
 }
 
 // write puts the report into a directory as JSON, under its time and as latest.

@@ -30,13 +30,18 @@ func (r *Report) steps(scenario string) []Step {
 // of which writer.
 func (r *Report) ownership(text *strings.Builder) {
 	steps := r.steps("ownership")
-	table(text, "ownership\tsubject\tforeign writes\tlost fields\t409 to the subject\tof them claims\tand the gate\t409 to foreign writers\tto controllers and runners\trequests\twrites\tget\tcreate\tapply\tpatch\tupdate\t", steps, func(s Step) string {
-		claims, gate := s.guarded()
-		return fmt.Sprintf("%s\t%s\t%.0f\t%.0f\t%d\t%d\t%d\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t", s.Step, s.Subject, s.Values["writes"], s.Values["lost"],
-			s.Counts.sum().Conflicts, claims, gate, s.Values["conflicts"],
-			s.Values["answers409"]-s.Values["conflicts"]-float64(s.Counts.sum().Conflicts), s.Counts.sum().Requests, s.Counts.writes().sum().Requests,
-			s.Counts.sent("get"), s.Counts.sent("create"), s.Counts.sent("apply"), s.Counts.sent("patch"), s.Counts.sent("update"))
-	})
+	table(text, "ownership\tsubject\tforeign writes\tlost fields\t409 to the subject\tof them claims\tand the gate\t409 "+
+		"to foreign writers\tto controllers and runners\trequests\twrites\tget\tcreate\tapply\tpatch\tupdate\t", steps,
+		func(s Step) string {
+			claims, gate := s.guarded()
+			return fmt.Sprintf("%s\t%s\t%.0f\t%.0f\t%d\t%d\t%d\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t", s.Step, s.Subject,
+				s.Values["writes"], s.Values["lost"],
+				s.Counts.sum().Conflicts, claims, gate, s.Values["conflicts"],
+				s.Values["answers409"]-s.Values["conflicts"]-float64(s.Counts.sum().Conflicts), s.Counts.sum().Requests,
+				s.Counts.writes().sum().Requests,
+				s.Counts.sent("get"), s.Counts.sent("create"), s.Counts.sent("apply"), s.Counts.sent("patch"),
+				s.Counts.sent("update"))
+		})
 	if len(steps) == 0 {
 		return
 	}
@@ -62,9 +67,11 @@ func (r *Report) ownership(text *strings.Builder) {
 
 // cost is what one object cost in all passes of a step.
 func (r *Report) cost(text *strings.Builder) {
-	table(text, "cost\tmethod\tobjects\tpasses\tan object: requests\tbytes sent\treceived\tCPU ms: API server\tetcd\tmethod\t", r.steps("cost"), func(s Step) string {
+	table(text, "cost\tmethod\tobjects\tpasses\tan object: requests\tbytes sent\treceived\tCPU ms: API "+
+		"server\tetcd\tmethod\t", r.steps("cost"), func(s Step) string {
 		all, objects := s.Counts.sum(), s.Values["objects"]
-		return fmt.Sprintf("%s\t%s\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t", s.Step, s.Subject, objects, s.Values["passes"],
+		return fmt.Sprintf("%s\t%s\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t", s.Step, s.Subject, objects,
+			s.Values["passes"],
 			float64(all.Requests)/objects, float64(all.Sent)/objects, float64(all.Received)/objects,
 			s.CPU["kube-apiserver"]*1000/objects, s.CPU["etcd"]*1000/objects, s.CPU["subject"]*1000/objects)
 	})

@@ -72,7 +72,10 @@ func (r *runners) handler() toolscache.ResourceEventHandler {
 			r.wake(types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[workload.LabelServer]})
 		}
 	}
-	return toolscache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, o any) { handle(o) }, DeleteFunc: handle}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: handle, UpdateFunc: func(_, o any) { handle(o) },
+		DeleteFunc: handle,
+	}
 }
 
 func (r *runners) wake(server types.NamespacedName) {

@@ -50,13 +50,22 @@ func goals() []goal {
 		{"converge 500: API server CPU, times the floor", 1.3, ratio("converge", "", 500, apiServer)},
 		{"ownership, birth: lost fields", 0, of("ownership", "birth", 0, value("lost", 1))},
 		{"ownership, birth: 409s to Freehold, claims and gate apart", 0, of("ownership", "birth", 0, unguarded)},
-		{"ownership, birth: 409s to foreign writers that do not lock", 0, of("ownership", "birth", 0, value("unlocked conflicts", 1))},
+		{
+			"ownership, birth: 409s to foreign writers that do not lock", 0,
+			of("ownership", "birth", 0, value("unlocked conflicts", 1)),
+		},
 		{"ownership, life: lost fields", 0, of("ownership", "life", 0, value("lost", 1))},
 		{"ownership, life: 409s to Freehold, claims and gate apart", 0, of("ownership", "life", 0, unguarded)},
-		{"ownership, life: 409s to foreign writers that do not lock", 0, of("ownership", "life", 0, value("unlocked conflicts", 1))},
+		{
+			"ownership, life: 409s to foreign writers that do not lock", 0,
+			of("ownership", "life", 0, value("unlocked conflicts", 1)),
+		},
 		{"cost, at rest: requests", 0, of("cost", "rest", 0, requests)},
 		{"cost, after others wrote: requests", 0, of("cost", "touched", 0, requests)},
-		{"replicas of 100: requests a server", 3, of("life", "replicas", 100, func(s Step) float64 { return requests(s) / float64(s.Servers) })},
+		{
+			"replicas of 100: requests a server", 3,
+			of("life", "replicas", 100, func(s Step) float64 { return requests(s) / float64(s.Servers) }),
+		},
 		{"replicas of 100: pods that rolled", 0, of("life", "replicas", 100, value("podsRolled", 1))},
 		// Updating, the number, the proxy, a pod less, a pod more, Ready: what is told, and
 		// nothing twice.
@@ -80,7 +89,10 @@ func ofAChange() []goal {
 		// Ready down, the number, the proxy, Ready up; of the runner, its report and the
 		// number on the StatefulSet.
 		{"policy of 100: writes to servers and their children", 400, of("config", "policy", 100, toServers)},
-		{"policy of 100, as installed: requests", 600, of("config", "turns", 100, func(s Step) float64 { return float64(s.Counts.sum().Requests) })},
+		{
+			"policy of 100, as installed: requests", 600,
+			of("config", "turns", 100, func(s Step) float64 { return float64(s.Counts.sum().Requests) }),
+		},
 		{"policy of 100: writes of the runners", 200, of("config", "policy", 100, value("runner writes", 1))},
 		{"policy of 100: seconds, times the floor", 1.3, ratio("config", "policy", 100, seconds)},
 		{"policy of 100: API server CPU, times the floor", 1.3, ratio("config", "policy", 100, apiServer)},

@@ -71,8 +71,10 @@ func (b *bench) flooded(ctx context.Context, w *world, op *supervised, sizes ten
 		step.Scenario, step.Step, step.Subject, step.Servers = "tenant", f.step, freehold, f.servers
 		step.Values["resident peak"], step.Values["restarts"] = float64(op.peak.Swap(0)), float64(op.restarts.Swap(0))
 		b.record(step)
-		say("  tenant %s: delay %.2f s, most %.2f; floor %.2f, most %.2f; bare informer %.2f, closed %.0f, of all %.0f; peak %.0f MB, %.0f restarts", f.step,
-			step.Values["delay"], step.Values["delay most"], step.Values["floor"], step.Values["floor most"], step.Values["bare most"], step.Values["bare closed"],
+		say("  tenant %s: delay %.2f s, most %.2f; floor %.2f, most %.2f; bare informer %.2f, closed %.0f, of all %.0f; "+
+			"peak %.0f MB, %.0f restarts", f.step,
+			step.Values["delay"], step.Values["delay most"], step.Values["floor"], step.Values["floor most"],
+			step.Values["bare most"], step.Values["bare closed"],
 			step.Values["closed"], step.Values["resident peak"]/megabyte, step.Values["restarts"])
 	}
 	return nil
@@ -145,7 +147,8 @@ func (n *neighbour) during(ctx context.Context, flood func(context.Context) erro
 			return Step{Seconds: time.Since(begin).Seconds(), Values: map[string]float64{
 				"samples": float64(len(n.delays)), "delay": n.delays[last/2], "delay most": n.delays[last],
 				"floor": n.floors[last/2], "floor most": n.floors[last], "bare most": n.bare.most(),
-				"closed": closed - before, "bare closed": float64(n.w.watched.read().since(watched).where(ofServers).sum().Requests),
+				"closed": closed - before, "bare closed": float64(
+					n.w.watched.read().since(watched).where(ofServers).sum().Requests),
 			}}, err
 		case <-ctx.Done():
 			return Step{}, ctx.Err()
@@ -217,10 +220,13 @@ func await[T client.Object](ctx context.Context, watched watch.Interface, right 
 // tenant is what the floods came to.
 func (r *Report) tenant(text *strings.Builder) {
 	all := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Scenario != "tenant" })
-	table(text, "flood of a tenant\tobjects\tchanges of another\tdelay s\tmost\tfloor s\tmost\twatch s\tclosed\tof all\tpeak MB\trestarts\t", all, func(s Step) string {
+	table(text, "flood of a tenant\tobjects\tchanges of another\tdelay s\tmost\tfloor s\tmost\twatch s\tclosed\tof "+
+		"all\tpeak MB\trestarts\t", all, func(s Step) string {
 		v := s.Values
-		return fmt.Sprintf("%s\t%d\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t", s.Step, s.Servers, v["samples"], v["delay"], v["delay most"],
-			v["floor"], v["floor most"], v["bare most"], v["bare closed"], v["closed"], v["resident peak"]/megabyte, v["restarts"])
+		return fmt.Sprintf("%s\t%d\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t", s.Step, s.Servers,
+			v["samples"], v["delay"], v["delay most"],
+			v["floor"], v["floor most"], v["bare most"], v["bare closed"], v["closed"], v["resident peak"]/megabyte,
+			v["restarts"])
 	})
 }
 
@@ -228,11 +234,20 @@ func (r *Report) tenant(text *strings.Builder) {
 func ofATenant() []goal {
 	var all []goal
 	for _, step := range []string{"rest", "made", "edits", "more", "followers", "config"} {
-		all = append(all, goal{"tenant, " + step + ": seconds until another's change is out", 0.6, of("tenant", step, 0, value("delay most", 1))},
-			goal{"tenant, " + step + ": the same, times the floor", 1.3, of("tenant", step, 0, func(s Step) float64 { return s.Values["delay"] / s.Values["floor"] })})
+		all = append(all, goal{
+			"tenant, " + step + ": seconds until another's change is out", 0.6,
+			of("tenant", step, 0, value("delay most", 1)),
+		},
+			goal{
+				"tenant, " + step + ": the same, times the floor", 1.3,
+				of("tenant", step, 0, func(s Step) float64 { return s.Values["delay"] / s.Values["floor"] }),
+			})
 	}
 	for _, step := range []string{"deep", "large servers", "large configurations"} {
-		all = append(all, goal{"tenant, " + step + ": restarts of the operator", 0, of("tenant", step, 0, value("restarts", 1))})
+		all = append(all, goal{
+			"tenant, " + step + ": restarts of the operator", 0,
+			of("tenant", step, 0, value("restarts", 1)),
+		})
 	}
 	return all
 }

@@ -158,13 +158,15 @@ func permitting(who string) string {
 
 // deepPolicies are as many of 8 KB as one object may have that nest 4,000 levels deep.
 func deepPolicies(i int) string {
-	text := "permit(principal, action, resource) when { " + strings.Repeat("(", 4000) + "true" + strings.Repeat(")", 4000) + " };"
+	text := "permit(principal, action, resource) when { " + strings.Repeat("(", 4000) + "true" +
+		strings.Repeat(")", 4000) + " };"
 	return policies(fmt.Sprint("deep-", i), text)
 }
 
 func policies(name, text string) string {
 	all := strings.Builder{}
-	fmt.Fprintf(&all, "apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: %s}\nspec:\n  policies:\n", name)
+	fmt.Fprintf(&all, "apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: %s}\nspec:\n  "+
+		"policies:\n", name)
 	for i := range min(60, (380<<10)/len(text)) {
 		fmt.Fprintf(&all, "  - {name: p%d, policy: '%s'}\n", i, text)
 	}
@@ -174,24 +176,29 @@ func policies(name, text string) string {
 // largeServer is as large as the policy freehold-size lets in.
 func largeServer(i int, filler string) string {
 	argument := strings.Repeat(filler, 128<<10)
-	return kit.Server(fmt.Sprint("large-", i), image(1), "suspend: true\nargs:\n"+strings.Repeat("- "+argument+"\n", 2)+"- "+argument[:120<<10]+"\n")
+	return kit.Server(fmt.Sprint("large-", i), image(1),
+		"suspend: true\nargs:\n"+strings.Repeat("- "+argument+"\n", 2)+"- "+argument[:120<<10]+"\n")
 }
 
 // largeObject is one of the other kinds.
 func largeObject(kind, i int) string {
 	switch kind {
 	case 0:
-		return policies(fmt.Sprint("large-", i), "permit(principal, action, resource) when { ["+strings.Repeat("1,", 8000)+"1] == [] };")
+		return policies(fmt.Sprint("large-", i),
+			"permit(principal, action, resource) when { ["+strings.Repeat("1,", 8000)+"1] == [] };")
 	case 1:
 		all := strings.Builder{}
-		fmt.Fprintf(&all, "apiVersion: freehold.dev/v1alpha1\nkind: MCPOIDCConfig\nmetadata: {name: large-%d}\nspec:\n  kubernetes:\n    serviceAccounts:\n", i)
+		fmt.Fprintf(&all, "apiVersion: freehold.dev/v1alpha1\nkind: MCPOIDCConfig\nmetadata: {name: large-%d}\nspec:\n  "+
+			"kubernetes:\n    serviceAccounts:\n", i)
 		for j := range 256 {
 			fmt.Fprintf(&all, "    - {namespace: %s, name: %s%d}\n", strings.Repeat("n", 63), strings.Repeat("a", 240), j)
 		}
 		return all.String()
 	}
-	remote := strings.Replace(policies(fmt.Sprint("large-", i), "permit(principal, action, resource) when { "+strings.Repeat("true || ", 2000)+"true };"),
+	remote := strings.Replace(policies(fmt.Sprint("large-", i),
+		"permit(principal, action, resource) when { "+strings.Repeat("true || ", 2000)+"true };"),
 		"kind: MCPAuthzConfig", "kind: MCPRemoteProxy", 1)
 	head, list, _ := strings.Cut(remote, "spec:\n")
-	return head + "spec:\n  url: https://mcp.example.com/mcp\n  suspend: true\n  authzConfig:\n" + "  " + strings.ReplaceAll(strings.TrimSuffix(list, "\n"), "\n", "\n  ") + "\n"
+	return head + "spec:\n  url: https://mcp.example.com/mcp\n  suspend: true\n  authzConfig:\n" + "  " +
+		strings.ReplaceAll(strings.TrimSuffix(list, "\n"), "\n", "\n  ") + "\n"
 }

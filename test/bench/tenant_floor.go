@@ -26,25 +26,33 @@ const twinGroup = "floor.freehold.dev"
 
 func twins() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: twinGroup, Version: contract.MCPServer.Version, Kind: "MCPServerList"})
+	list.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: twinGroup, Version: contract.MCPServer.Version,
+		Kind: "MCPServerList",
+	})
 	return list
 }
 
 // defineTwin adds the kind.
 func (w *world) defineTwin(ctx context.Context) error {
 	definition, group := &unstructured.Unstructured{}, v1alpha1.SchemeGroupVersion.Group
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetGroupVersionKind(
+		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	if err := w.Client.Get(ctx, client.ObjectKey{Name: "mcpservers." + group}, definition); err != nil {
 		return fmt.Errorf("reading the kind: %w", err)
 	}
-	names := map[string]any{"kind": "MCPServer", "listKind": "MCPServerList", "plural": "mcpservers", "singular": "mcpserver"}
+	names := map[string]any{
+		"kind": "MCPServer", "listKind": "MCPServerList", "plural": "mcpservers",
+		"singular": "mcpserver",
+	}
 	spec, _, err := unstructured.NestedMap(definition.Object, "spec")
 	if err != nil {
 		return fmt.Errorf("reading the kind: %w", err)
 	}
 	spec["group"], spec["names"] = twinGroup, names
 	twin := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": definition.GetAPIVersion(), "kind": definition.GetKind(), "metadata": map[string]any{"name": "mcpservers." + twinGroup}, "spec": spec,
+		"apiVersion": definition.GetAPIVersion(), "kind": definition.GetKind(),
+		"metadata": map[string]any{"name": "mcpservers." + twinGroup}, "spec": spec,
 	}}
 	if err := w.Client.Create(ctx, twin); err != nil {
 		return fmt.Errorf("defining the kind of the floor: %w", err)
@@ -74,7 +82,8 @@ func (n *neighbour) floor(ctx context.Context) (float64, error) {
 	server := &v1alpha1.MCPServer{}
 	err = await(ctx, n.twins, func(o *unstructured.Unstructured) bool {
 		server = &v1alpha1.MCPServer{}
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, server) == nil && slices.Equal(server.Spec.Args, []string{says})
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, server) == nil &&
+			slices.Equal(server.Spec.Args, []string{says})
 	})
 	if err != nil {
 		return 0, err
@@ -118,7 +127,8 @@ func (n *neighbour) send(ctx context.Context, a statement) error {
 		return err
 	}
 	err = insist(ctx, func() error {
-		return n.w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(a.manager), client.ForceOwnership)
+		return n.w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
+			client.FieldOwner(a.manager), client.ForceOwnership)
 	})
 	if err != nil {
 		return err

@@ -79,7 +79,9 @@ func (b *tracker) judge(name string, server *v1alpha1.MCPServer) {
 
 // await waits until exactly n servers are there and each answers the question
 // with true, and returns when that was.
-func (b *tracker) await(ctx context.Context, n int, what string, question func(*v1alpha1.MCPServer) bool) (time.Time, error) {
+func (b *tracker) await(
+	ctx context.Context, n int, what string, question func(*v1alpha1.MCPServer) bool,
+) (time.Time, error) {
 	b.mu.Lock()
 	b.question, b.closed = question, time.Now()
 	for name, server := range b.servers {

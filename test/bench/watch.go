@@ -64,7 +64,8 @@ func (b *bench) watch(ctx context.Context, w *world, name string, n int) error {
 		return fmt.Errorf("watching: %w", err)
 	}
 	seen := make(chan struct{}, 1<<16)
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { seen <- struct{}{} }})
+	_, err = informer.AddEventHandler(
+		toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { seen <- struct{}{} }})
 	if err != nil {
 		return fmt.Errorf("watching: %w", err)
 	}
@@ -74,7 +75,9 @@ func (b *bench) watch(ctx context.Context, w *world, name string, n int) error {
 	}
 	before, begin, written := read.read(), time.Now(), 0
 	for ; time.Since(begin) < watching; written += workers {
-		if err := each(ctx, workers, func(i int) error { return w.note(ctx, (written+i)%n, fmt.Sprint(name, written+i)) }); err != nil {
+		if err := each(ctx, workers, func(i int) error {
+			return w.note(ctx, (written+i)%n, fmt.Sprint(name, written+i))
+		}); err != nil {
 			return err
 		}
 	}
@@ -90,15 +93,21 @@ func (b *bench) watch(ctx context.Context, w *world, name string, n int) error {
 		}
 	}
 	all := read.read().since(before).where(ofServers).sum()
-	b.record(Step{Scenario: "watch", Step: "large", Subject: name, Servers: n, Seconds: sent.Seconds(), Values: map[string]float64{
-		"written": float64(written), "late": (time.Since(begin) - sent).Seconds(), "closed": float64(all.Requests), "received": float64(all.Received),
-	}})
+	b.record(Step{
+		Scenario: "watch", Step: "large", Subject: name, Servers: n, Seconds: sent.Seconds(),
+		Values: map[string]float64{
+			"written": float64(written), "late": (time.Since(begin) - sent).Seconds(), "closed": float64(all.Requests),
+			"received": float64(all.Received),
+		},
+	})
 	return nil
 }
 
 // note changes the i-th of the large servers, and has the API server answer with little.
 func (w *world) note(ctx context.Context, i int, text string) error {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: flooded, Name: fmt.Sprint("large-", i)}}
+	object := &metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: flooded, Name: fmt.Sprint("large-", i)},
+	}
 	object.SetGroupVersionKind(contract.MCPServer.GroupVersionKind)
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {"example.com/note": %q}}}`, text)
 	return insist(ctx, func() error {
@@ -111,6 +120,7 @@ func (r *Report) watches(text *strings.Builder) {
 	all := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Scenario != "watch" })
 	table(text, "watch\tobjects\tevents a second\tshown later s\tclosed\tMB read\t", all, func(s Step) string {
 		v := s.Values
-		return fmt.Sprintf("%s\t%d\t%.1f\t%.2f\t%.0f\t%.0f\t", s.Subject, s.Servers, v["written"]/s.Seconds, v["late"], v["closed"], v["received"]/megabyte)
+		return fmt.Sprintf("%s\t%d\t%.1f\t%.2f\t%.0f\t%.0f\t", s.Subject, s.Servers, v["written"]/s.Seconds, v["late"],
+			v["closed"], v["received"]/megabyte)
 	})
 }

@@ -104,7 +104,10 @@ func (w *world) allow(ctx context.Context, more *rbacv1.ClusterRole) error {
 		errs = append(errs, w.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: identityReference + "-" + role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: identityReference, Namespace: kit.SystemNamespace}},
+			Subjects: []rbacv1.Subject{{
+				Kind: rbacv1.ServiceAccountKind, Name: identityReference,
+				Namespace: kit.SystemNamespace,
+			}},
 		}))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -132,7 +135,8 @@ func (w *world) run(ctx context.Context) error {
 	w.watched = newRequestCounter()
 	w.watched.wrap(config)
 	informers, err := cache.New(config, cache.Options{Scheme: w.Scheme, ByObject: map[client.Object]cache.ByObject{
-		&corev1.Pod{}: {Label: ours}, &appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours}, &v1alpha1.MCPServer{}: {},
+		&corev1.Pod{}: {Label: ours}, &appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours},
+		&v1alpha1.MCPServer{}: {},
 	}})
 	if err != nil {
 		return fmt.Errorf("building the runners' cache: %w", err)
@@ -189,7 +193,10 @@ func (w *world) used(p *subject) (map[string]float64, error) {
 	all := map[string]float64{}
 	ids := map[string]int{"bench": os.Getpid(), "subject": p.command.Process.Pid}
 	// Names in /proc have 15 characters.
-	for name, short := range map[string]string{"kube-apiserver": "kube-apiserver", "etcd": "etcd", "kube-controller-manager": "kube-controller"} {
+	for name, short := range map[string]string{
+		"kube-apiserver": "kube-apiserver", "etcd": "etcd",
+		"kube-controller-manager": "kube-controller",
+	} {
 		ids[name] = w.processes[short]
 	}
 	for name, pid := range ids {

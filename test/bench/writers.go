@@ -38,7 +38,8 @@ type writer struct {
 // and name are set.
 type sending struct {
 	name string
-	send func(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner, says map[string]any) error
+	send func(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner,
+		says map[string]any) error
 	// locks says that it sends the resourceVersion that it read, and is answered
 	// 409 if anybody has written since.
 	locks bool
@@ -76,7 +77,8 @@ func onServers() []writer {
 		}),
 		on(auditor, appliedStatus, func(turn int) map[string]any {
 			return map[string]any{"status": map[string]any{audits: int64(turn), "conditions": []any{map[string]any{
-				"type": condition, "status": "True", "reason": "Looked", "message": fmt.Sprint(turn), "lastTransitionTime": "2026-01-01T00:00:00Z",
+				"type": condition, "status": "True", "reason": "Looked", "message": fmt.Sprint(turn),
+				"lastTransitionTime": "2026-01-01T00:00:00Z",
 			}}}}
 		}),
 		on("archiver", applied, func(turn int) map[string]any {
@@ -96,7 +98,10 @@ func onChildren() []writer {
 				"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{sidecar(turn)}}}},
 			}
 		}},
-		{"kubectl-rollout-restart", merged, contract.Deployment, workload.ProxyName, under("restarted", "spec", "template", "metadata", "annotations")},
+		{
+			"kubectl-rollout-restart", merged, contract.Deployment, workload.ProxyName,
+			under("restarted", "spec", "template", "metadata", "annotations"),
+		},
 		{"dns", merged, contract.Service, workload.ProxyName, under("dns", "metadata", "annotations")},
 		{"finance", updated, contract.Service, workload.ProxyName, under("cost-center", "metadata", "labels")},
 		{"backup", merged, contract.StatefulSet, workload.BackendName, under("backup", "metadata", "annotations")},
@@ -118,19 +123,31 @@ func under(key string, path ...string) func(turn int) map[string]any {
 func sidecar(turn int) map[string]any {
 	return map[string]any{
 		"name": "mesh", "image": fmt.Sprintf("registry.example.com/mesh:%d", turn),
-		"securityContext": map[string]any{"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []any{"ALL"}}},
+		"securityContext": map[string]any{
+			"allowPrivilegeEscalation": false,
+			"capabilities":             map[string]any{"drop": []any{"ALL"}},
+		},
 	}
 }
 
-func sendApply(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner, says map[string]any) error {
+func sendApply(
+	ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner,
+	says map[string]any,
+) error {
 	return c.Apply(ctx, stated(object, says), manager)
 }
 
-func sendForced(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner, says map[string]any) error {
+func sendForced(
+	ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner,
+	says map[string]any,
+) error {
 	return c.Apply(ctx, stated(object, says), manager, client.ForceOwnership)
 }
 
-func sendStatus(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner, says map[string]any) error {
+func sendStatus(
+	ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner,
+	says map[string]any,
+) error {
 	return c.Status().Apply(ctx, stated(object, says), manager)
 }
 
@@ -140,7 +157,10 @@ func stated(object *unstructured.Unstructured, says map[string]any) runtime.Appl
 }
 
 // sendPatch is kubectl patch: nothing is read, and nothing but what is said is sent.
-func sendPatch(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner, says map[string]any) error {
+func sendPatch(
+	ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner,
+	says map[string]any,
+) error {
 	patch, err := json.Marshal(says)
 	if err != nil {
 		return err
@@ -149,7 +169,10 @@ func sendPatch(ctx context.Context, c client.Client, object *unstructured.Unstru
 }
 
 // sendUpdate is kubectl edit: a GET, and a PUT of everything.
-func sendUpdate(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner, says map[string]any) error {
+func sendUpdate(
+	ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner,
+	says map[string]any,
+) error {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
@@ -158,7 +181,10 @@ func sendUpdate(ctx context.Context, c client.Client, object *unstructured.Unstr
 }
 
 // sendScale is sendUpdate on the subresource that autoscalers write.
-func sendScale(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner, says map[string]any) error {
+func sendScale(
+	ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner,
+	says map[string]any,
+) error {
 	scale := &unstructured.Unstructured{}
 	if err := c.SubResource("scale").Get(ctx, object, scale); err != nil {
 		return err

@@ -97,7 +97,8 @@ func TestRolesAreThoseOfTheContract(t *testing.T) {
 				slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.String(), b.String()) })
 			}
 			if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
-				t.Errorf("%s: %s has other rules than the contract says; run make generate and make golden (-contract +chart):\n%s", golden, identity, diff)
+				t.Errorf("%s: %s has other rules than the contract says; run make generate and make golden (-contract +chart):\n%s",
+					golden, identity, diff)
 			}
 			for _, rule := range anywhere {
 				if len(rule.ResourceNames) > 0 {
@@ -105,7 +106,8 @@ func TestRolesAreThoseOfTheContract(t *testing.T) {
 				}
 			}
 			for _, rule := range own {
-				if len(rule.ResourceNames) == 0 && (rule.Resources[0] != "leases" || !slices.Equal(rule.Verbs, []string{"create"})) {
+				if len(rule.ResourceNames) == 0 &&
+					(rule.Resources[0] != "leases" || !slices.Equal(rule.Verbs, []string{"create"})) {
 					t.Errorf("%s: %s has a rule in its own namespace that names nothing: %v", golden, identity, rule)
 				}
 			}
@@ -129,7 +131,8 @@ func excess(rules []rbacv1.PolicyRule) []string {
 		if slices.Contains(rule.Verbs, "impersonate") && len(rule.ResourceNames) == 0 {
 			found = append(found, "impersonate anybody")
 		}
-		if slices.Contains(rule.Verbs, "update") && !slices.Equal(rule.Resources, []string{"mcpservers/finalizers"}) && !slices.Equal(rule.Resources, []string{"mcpremoteproxies/finalizers"}) &&
+		if slices.Contains(rule.Verbs, "update") && !slices.Equal(rule.Resources, []string{"mcpservers/finalizers"}) &&
+			!slices.Equal(rule.Resources, []string{"mcpremoteproxies/finalizers"}) &&
 			(rule.Resources[0] != "leases" || len(rule.ResourceNames) == 0) {
 			found = append(found, fmt.Sprintf("update %v", rule.Resources))
 		}
@@ -161,8 +164,10 @@ func TestNobodyHasMoreThanIsNeeded(t *testing.T) {
 func TestTheProcessWritesNothing(t *testing.T) {
 	anywhere, own := roles(t, "default", contract.IdentityOperator)
 	for _, rule := range append(anywhere, own...) {
-		reads := !slices.ContainsFunc(rule.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
-		if !reads && !slices.Contains([]string{"leases", "events"}, rule.Resources[0]) && !slices.Equal(rule.Verbs, []string{"impersonate"}) {
+		reads := !slices.ContainsFunc(rule.Verbs,
+			func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
+		if !reads && !slices.Contains([]string{"leases", "events"}, rule.Resources[0]) &&
+			!slices.Equal(rule.Verbs, []string{"impersonate"}) {
 			t.Errorf("the process may %v", rule)
 		}
 	}
@@ -187,7 +192,8 @@ func TestOnlyTheGrantorMayMakeABackend(t *testing.T) {
 func TestEveryIdentityHasAnAccount(t *testing.T) {
 	var operator appsv1.Deployment
 	rendered(t, "default", "Deployment", "freehold-operator", &operator)
-	if args := operator.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--identity-namespace=freehold-system") {
+	if args := operator.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args,
+		"--identity-namespace=freehold-system") {
 		t.Errorf("the operator is not told where its identities are: %q", args)
 	}
 	for _, identity := range identities() {

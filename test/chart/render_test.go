@@ -99,7 +99,8 @@ func TestChartRendersAsBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := firstDifference(string(want), got); diff != "" {
-			t.Errorf("the chart renders otherwise than %s says: %s\nIf that is meant, run make golden and look at the diff", golden, diff)
+			t.Errorf("the chart renders otherwise than %s says: %s\nIf that is meant, run make golden and look at the diff",
+				golden, diff)
 		}
 	}
 }
@@ -153,7 +154,8 @@ func TestChartBringsTheCRDs(t *testing.T) {
 			continue
 		}
 		if metadata(crd)["annotations"].(map[string]any)["helm.sh/resource-policy"] != "keep" {
-			t.Errorf("%s would go with the chart, and every server with it: annotate it with helm.sh/resource-policy: keep", name)
+			t.Errorf("%s would go with the chart, and every server with it: annotate it with helm.sh/resource-policy: keep",
+				name)
 		}
 	}
 }
@@ -174,7 +176,8 @@ func TestChartBringsThePolicies(t *testing.T) {
 	}
 	sources, err := filepath.Glob("../../config/policy/*.yaml")
 	if err != nil || len(installed) != 2*len(sources) {
-		t.Errorf("the chart brings %d objects, config/policy holds %d files (%v): run make generate", len(installed), len(sources), err)
+		t.Errorf("the chart brings %d objects, config/policy holds %d files (%v): run make generate", len(installed),
+			len(sources), err)
 	}
 	for _, name := range sources {
 		text, err := os.ReadFile(name)
@@ -220,7 +223,8 @@ func TestPoliciesNameTheOperators(t *testing.T) {
 		of := strings.Join(users, ", ")
 		// YAML breaks a long line anywhere.
 		if got := strings.Count(strings.Join(strings.Fields(out), " "), of); got < 2*(len(sources)-labels)-1 {
-			t.Errorf("%s stands %d times, want twice in each of %d policies, and once in the one of objects without a label", of, got, len(sources)-labels)
+			t.Errorf("%s stands %d times, want twice in each of %d policies, and once in the one of objects without a label", of,
+				got, len(sources)-labels)
 		}
 	}
 	if strings.Contains(out, "serviceaccount:freehold-system") {
@@ -248,38 +252,47 @@ func TestSchemaRefuses(t *testing.T) {
 		"a pod template of no kind":  {"proxyDefaults.podTemplate.containers[0].name=a", "containers"},
 		"a proxy in the node":        {"proxyDefaults.podTemplate.spec.hostNetwork=true", "hostNetwork"},
 		"a label of ours":            {"objectDefaults.labels.freehold\\.dev/server=x", "freehold.dev/server"},
-		"a key of Kubernetes":        {"objectDefaults.annotations.service\\.beta\\.kubernetes\\.io/x=y", "service.beta.kubernetes.io/x"},
+		"a key of Kubernetes": {
+			"objectDefaults.annotations.service\\.beta\\.kubernetes\\.io/x=y",
+			"service.beta.kubernetes.io/x",
+		},
 		"a selector's label":         {"objectDefaults.inheritLabels[0]=app.kubernetes.io/component", "inheritLabels"},
 		"no flag":                    {"extraArgs[0]=profiling", "extraArgs"},
 		"a share of pods of no kind": {"podDisruptionBudget.maxUnavailable=half", "maxUnavailable"},
 		"a monitor of nothing":       {"metrics.serviceMonitor.enabled=true", "set metrics.port"},
-		"a monitor without Service":  {"metrics.serviceMonitor.enabled=true,metrics.port=8080,metrics.service.enabled=false", "metrics.service.enabled"},
+		"a monitor without Service": {
+			"metrics.serviceMonitor.enabled=true,metrics.port=8080,metrics.service.enabled=false",
+			"metrics.service.enabled",
+		},
 		"a pod monitor of nothing":   {"metrics.podMonitor.enabled=true", "set metrics.port"},
 		"secure without a port":      {"metrics.secure=true", "set metrics.port"},
 		"a level of no kind":         {"log.level=loud", "level"},
 		"an account of a controller": {"serviceAccount.name=freehold-rbac", "serviceAccount"},
 		"a Lease that outlives none": {"leaderElection.renewDeadline=20s", "write a shorter renewDeadline"},
-		"a Lease in other units":     {"leaderElection.leaseDuration=1m,leaderElection.renewDeadline=0.5m30s", "write a shorter renewDeadline"},
-		"a retry that comes late":    {"leaderElection.retryPeriod=9s", "divided by 1.2"},
-		"no section":                 {"log=null", "log"},
-		"no metrics":                 {"metrics=null", "metrics"},
-		"no part of a section":       {"metrics.proxies=null", "proxies"},
-		"no number":                  {"concurrency=null", "concurrency"},
-		"no level":                   {"log.level=null", "level"},
-		"no drain":                   {"replicas=1,podDisruptionBudget.minAvailable=1", "nodes cannot be drained"},
-		"no drain in percent":        {"podDisruptionBudget.minAvailable=60%", "nodes cannot be drained"},
-		"no drain at all":            {"podDisruptionBudget.maxUnavailable=0%", "nodes cannot be drained"},
-		"a budget of nothing":        {"podDisruptionBudget.maxUnavailable=null", "write one of them"},
-		"a key that is no label":     {"commonLabels.a b=x", "commonLabels"},
-		"a value that is no label":   {"commonLabels.a=x y", "commonLabels"},
-		"a key of no annotation":     {"commonAnnotations.a b=x", "commonAnnotations"},
-		"a test where nobody is":     {"test.image=a,test.namespace=x,namespaces[0]=y", "not in namespaces"},
-		"an operator of nowhere":     {"policy.otherNamespaces[0]=Team_A", "otherNamespaces"},
-		"policies or none":           {"policy.install=null", "install"},
-		"CRDs or none":               {"crds.install=null", "install"},
-		"roles or none":              {"rbac.create=null", "create"},
-		"more roles or none":         {"rbac.aggregate=null", "aggregate"},
-		"an account or none":         {"serviceAccount.create=null", "create"},
+		"a Lease in other units": {
+			"leaderElection.leaseDuration=1m,leaderElection.renewDeadline=0.5m30s",
+			"write a shorter renewDeadline",
+		},
+		"a retry that comes late":  {"leaderElection.retryPeriod=9s", "divided by 1.2"},
+		"no section":               {"log=null", "log"},
+		"no metrics":               {"metrics=null", "metrics"},
+		"no part of a section":     {"metrics.proxies=null", "proxies"},
+		"no number":                {"concurrency=null", "concurrency"},
+		"no level":                 {"log.level=null", "level"},
+		"no drain":                 {"replicas=1,podDisruptionBudget.minAvailable=1", "nodes cannot be drained"},
+		"no drain in percent":      {"podDisruptionBudget.minAvailable=60%", "nodes cannot be drained"},
+		"no drain at all":          {"podDisruptionBudget.maxUnavailable=0%", "nodes cannot be drained"},
+		"a budget of nothing":      {"podDisruptionBudget.maxUnavailable=null", "write one of them"},
+		"a key that is no label":   {"commonLabels.a b=x", "commonLabels"},
+		"a value that is no label": {"commonLabels.a=x y", "commonLabels"},
+		"a key of no annotation":   {"commonAnnotations.a b=x", "commonAnnotations"},
+		"a test where nobody is":   {"test.image=a,test.namespace=x,namespaces[0]=y", "not in namespaces"},
+		"an operator of nowhere":   {"policy.otherNamespaces[0]=Team_A", "otherNamespaces"},
+		"policies or none":         {"policy.install=null", "install"},
+		"CRDs or none":             {"crds.install=null", "install"},
+		"roles or none":            {"rbac.create=null", "create"},
+		"more roles or none":       {"rbac.aggregate=null", "aggregate"},
+		"an account or none":       {"serviceAccount.create=null", "create"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := helm(t, "template", "freehold", chart, "--set", tc.set)
@@ -328,8 +341,11 @@ func TestTheChartNeedsNoMoreThanItsSchemaRequires(t *testing.T) {
 		}
 	}
 	for name, args := range map[string][]string{
-		"no sections":  {"--set", optional[1:]},
-		"each section": {"--set", "policy.otherNamespaces=null,test.image=a,namespaces=null,runner.imagePullSecrets=null,serviceAccount.annotations=null"},
+		"no sections": {"--set", optional[1:]},
+		"each section": {
+			"--set",
+			"policy.otherNamespaces=null,test.image=a,namespaces=null,runner.imagePullSecrets=null,serviceAccount.annotations=null",
+		},
 	} {
 		if out, err := helm(t, append([]string{"template", "freehold", chart}, args...)...); err != nil {
 			t.Errorf("%s: %s", name, out)
@@ -344,7 +360,8 @@ func TestTheChartIsADependency(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, text := range map[string]string{
-		"Chart.yaml":  "apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies: [{name: freehold, version: '*', repository: '', condition: freehold.enabled, tags: [mcp]}]\n",
+		"Chart.yaml": "apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies: [{name: freehold, version: '*', " +
+			"repository: '', condition: freehold.enabled, tags: [mcp]}]\n",
 		"values.yaml": "global: {a: b}\ntags: {mcp: true}\nfreehold: {enabled: true, replicas: 3}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(parent, file), []byte(text), 0o600); err != nil {
@@ -363,9 +380,13 @@ func TestTheChartIsADependency(t *testing.T) {
 func TestReleasesDoNotMeet(t *testing.T) {
 	long := strings.Repeat("a", 44)
 	names := map[string]string{}
-	for _, release := range []string{"freehold-system/freehold", "x/freehold", "y/freehold", "x/" + long + "-one", "x/" + long + "-two"} {
+	for _, release := range []string{
+		"freehold-system/freehold", "x/freehold", "y/freehold", "x/" + long + "-one",
+		"x/" + long + "-two",
+	} {
 		namespace, name, _ := strings.Cut(release, "/")
-		out, err := helm(t, "template", name, chart, "--namespace", namespace, "--set", "crds.install=false,policy.install=false")
+		out, err := helm(t, "template", name, chart, "--namespace", namespace, "--set",
+			"crds.install=false,policy.install=false")
 		if err != nil {
 			t.Fatal(out)
 		}
@@ -400,7 +421,8 @@ func firstLine(text string) string {
 // Helm's merge takes false for unset: merged with ours, a tlsConfig could not turn verification on.
 func TestATLSConfigThatIsGivenStaysAsItIs(t *testing.T) {
 	for _, monitor := range []string{"serviceMonitor", "podMonitor"} {
-		out := render(t, "--set", "metrics.port=8443,metrics.secure=true,metrics."+monitor+".enabled=true,metrics."+monitor+".endpoint.tlsConfig.insecureSkipVerify=false",
+		out := render(t, "--set", "metrics.port=8443,metrics.secure=true,metrics."+monitor+".enabled=true,metrics."+monitor+
+			".endpoint.tlsConfig.insecureSkipVerify=false",
 			"--show-only", "templates/metrics.yaml")
 		if !strings.Contains(out, "insecureSkipVerify: false") || strings.Contains(out, "insecureSkipVerify: true") {
 			t.Errorf("%s does not verify though it is told to:\n%s", monitor, out)
@@ -429,14 +451,16 @@ func TestTheProxyDefaultsOfThePageAreTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := podtemplate.CheckRelease(podtemplate.Options{ProxyTemplate: []byte(strings.TrimPrefix(text, "--proxy-pod-template="))}); len(problems) > 0 {
+	if problems := podtemplate.CheckRelease(
+		podtemplate.Options{ProxyTemplate: []byte(strings.TrimPrefix(text, "--proxy-pod-template="))}); len(problems) > 0 {
 		t.Error(problems)
 	}
 }
 
 // What YAML reads as a number where it is not quoted is a text, and a label that is stated twice is one.
 func TestLabelsAndNamespacesAreTexts(t *testing.T) {
-	out := render(t, "--namespace", "77", "--set-string", "nameOverride=2024,namespaces={123},serviceAccount.name=55,priorityClassName=66,commonLabels.team=1,podLabels.team=2",
+	out := render(t, "--namespace", "77", "--set-string",
+		"nameOverride=2024,namespaces={123},serviceAccount.name=55,priorityClassName=66,commonLabels.team=1,podLabels.team=2",
 		"--set", "networkPolicy.enabled=true,metrics.port=8080,test.image=i:1")
 	if twice := regexp.MustCompile(`(?m)^ +team: .*\n +team:`).FindString(out); twice != "" {
 		t.Errorf("it says twice\n%s", twice)
@@ -446,8 +470,11 @@ func TestLabelsAndNamespacesAreTexts(t *testing.T) {
 	}
 	for _, object := range documents(t, out) {
 		labels, _ := metadata(object)["labels"].(map[string]any)
-		if test := strings.HasSuffix(metadata(object)["name"].(string), "-test"); test == (labels["app.kubernetes.io/component"] == "operator") && object["kind"] != "CustomResourceDefinition" {
-			t.Errorf("%s %s is of the component %v", object["kind"], metadata(object)["name"], labels["app.kubernetes.io/component"])
+		if test := strings.HasSuffix(metadata(object)["name"].(string),
+			"-test"); test == (labels["app.kubernetes.io/component"] == "operator") &&
+			object["kind"] != "CustomResourceDefinition" {
+			t.Errorf("%s %s is of the component %v", object["kind"], metadata(object)["name"],
+				labels["app.kubernetes.io/component"])
 		}
 	}
 }

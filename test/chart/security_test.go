@@ -20,13 +20,16 @@ func loose(pod corev1.PodSpec) []string {
 	}
 	sc := pod.SecurityContext
 	missing(sc != nil && isTrue(sc.RunAsNonRoot), "runAsNonRoot")
-	missing(sc != nil && sc.SeccompProfile != nil && sc.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault, "seccompProfile")
+	missing(sc != nil && sc.SeccompProfile != nil && sc.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+		"seccompProfile")
 	missing(!pod.HostNetwork && !pod.HostPID && !pod.HostIPC, "no host namespaces")
 	for _, container := range pod.Containers {
 		c := container.SecurityContext
 		missing(c != nil && isTrue(c.ReadOnlyRootFilesystem), "readOnlyRootFilesystem")
-		missing(c != nil && c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation, "allowPrivilegeEscalation: false")
-		missing(c != nil && c.Capabilities != nil && slices.Contains(c.Capabilities.Drop, "ALL") && len(c.Capabilities.Add) == 0, "capabilities: drop ALL")
+		missing(c != nil && c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation,
+			"allowPrivilegeEscalation: false")
+		missing(c != nil && c.Capabilities != nil && slices.Contains(c.Capabilities.Drop, "ALL") &&
+			len(c.Capabilities.Add) == 0, "capabilities: drop ALL")
 		missing(container.LivenessProbe != nil && container.ReadinessProbe != nil, "probes")
 		missing(!container.Resources.Requests.Cpu().IsZero() && !container.Resources.Limits.Memory().IsZero(), "resources")
 	}

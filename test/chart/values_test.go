@@ -56,7 +56,10 @@ func TestEachValueOfTheCasesCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The case's own --values come last, and are left out.
-			out, err := helm(t, append([]string{"template", "freehold", chart, "--namespace", "freehold-system", "--values", file}, args[2:]...)...)
+			out, err := helm(t, append([]string{
+				"template", "freehold", chart, "--namespace", "freehold-system", "--values",
+				file,
+			}, args[2:]...)...)
 			if err == nil && firstDifference(string(golden), out) == "" {
 				t.Errorf("%s renders the same without %s", name, path)
 			}
@@ -164,7 +167,8 @@ func TestTheReadmeHasEveryValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- generated from values.schema.json and values.yaml -->\n", "<!-- end of what is generated -->\n"
+	const begin, end = "<!-- generated from values.schema.json and values.yaml -->\n",
+		"<!-- end of what is generated -->\n"
 	before, rest, begins := strings.Cut(string(text), begin)
 	_, after, ends := strings.Cut(rest, end)
 	if !begins || !ends {

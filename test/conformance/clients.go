@@ -113,7 +113,8 @@ func LookOfGoSDK(ctx context.Context, target Target, plan Plan) ([]byte, error) 
 		s.Called = append(s.Called, called(ctx, session, call))
 	}
 	for _, prompt := range plan.Prompts {
-		s.Got = append(s.Got, Ended(session.GetPrompt(ctx, &mcp.GetPromptParams{Name: prompt.Name, Arguments: Texts(prompt.Arguments)})))
+		s.Got = append(s.Got, Ended(session.GetPrompt(ctx,
+			&mcp.GetPromptParams{Name: prompt.Name, Arguments: Texts(prompt.Arguments)})))
 	}
 	for _, uri := range plan.Resources {
 		s.Read = append(s.Read, Ended(session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})))

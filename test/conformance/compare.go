@@ -24,11 +24,12 @@ type Difference struct {
 
 // String is one line of a report.
 func (d Difference) String() string {
-	return fmt.Sprintf("%s: %s is %s directly and %s through Freehold: %s", d.Scenario, d.Check, d.Direct, d.Through, d.Error)
+	return fmt.Sprintf("%s: %s is %s directly and %s through Freehold: %s", d.Scenario, d.Check, d.Direct, d.Through,
+		d.Error)
 }
 
-// Compare returns every check that is not the same in both runs. Checks of one scenario that have the same id are compared in
-// their order.
+// Compare returns every check that is not the same in both runs. Checks of one scenario that have the same id are
+// compared in their order.
 func Compare(direct, through Results) []Difference {
 	var differences []Difference
 	for _, name := range names(direct, through) {
@@ -42,7 +43,8 @@ func Compare(direct, through Results) []Difference {
 			if words == "" {
 				words = a.Error
 			}
-			differences = append(differences, Difference{Scenario: name, Check: id, Direct: a.Status, Through: b.Status, Error: words})
+			differences = append(differences,
+				Difference{Scenario: name, Check: id, Direct: a.Status, Through: b.Status, Error: words})
 		}
 	}
 	return differences

@@ -9,13 +9,23 @@ import (
 
 func TestEveryDifferenceIsToldByName(t *testing.T) {
 	direct := Results{
-		"same":    {{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "FAILURE", Error: "one text"}},
-		"differs": {{ID: "a", Status: "SUCCESS"}, {ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "SUCCESS"}, {ID: "d", Status: "INFO"}},
-		"lost":    {{ID: "a", Status: "FAILURE", Error: "directly"}},
+		"same": {{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "FAILURE", Error: "one text"}},
+		"differs": {
+			{ID: "a", Status: "SUCCESS"},
+			{ID: "a", Status: "SUCCESS"},
+			{ID: "b", Status: "SUCCESS"},
+			{ID: "d", Status: "INFO"},
+		},
+		"lost": {{ID: "a", Status: "FAILURE", Error: "directly"}},
 	}
 	through := Results{
-		"same":    {{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "FAILURE", Error: "another text"}},
-		"differs": {{ID: "a", Status: "SUCCESS"}, {ID: "a", Status: "FAILURE", Error: "HTTP 502"}, {ID: "c", Status: "INFO"}, {ID: "d", Status: "INFO"}},
+		"same": {{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "FAILURE", Error: "another text"}},
+		"differs": {
+			{ID: "a", Status: "SUCCESS"},
+			{ID: "a", Status: "FAILURE", Error: "HTTP 502"},
+			{ID: "c", Status: "INFO"},
+			{ID: "d", Status: "INFO"},
+		},
 	}
 	want := []Difference{
 		{Scenario: "differs", Check: "a#2", Direct: "SUCCESS", Through: "FAILURE", Error: "HTTP 502"},
@@ -36,13 +46,16 @@ func TestEveryDifferenceIsToldByName(t *testing.T) {
 
 func TestResultsAreReadByScenario(t *testing.T) {
 	got, err := read(fstest.MapFS{
-		"server-server-sse-polling-2026-11-22T16-05-18-296Z/checks.json": {Data: []byte(`[{"id":"a","status":"FAILURE","errorMessage":"no","details":{}}]`)},
-		"server-ping-2026-11-22T16-05-18-296Z/checks.json":               {Data: []byte(`[]`)},
+		"server-server-sse-polling-2026-11-22T16-05-18-296Z/checks.json": {
+			Data: []byte(`[{"id":"a","status":"FAILURE","errorMessage":"no","details":{}}]`),
+		},
+		"server-ping-2026-11-22T16-05-18-296Z/checks.json": {Data: []byte(`[]`)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Results{"server-sse-polling": {{ID: "a", Status: "FAILURE", Error: "no"}}, "ping": {}}, got); diff != "" {
+	if diff := cmp.Diff(Results{"server-sse-polling": {{ID: "a", Status: "FAILURE", Error: "no"}}, "ping": {}},
+		got); diff != "" {
 		t.Error(diff)
 	}
 	for name, files := range map[string]fstest.MapFS{

@@ -11,15 +11,17 @@ import (
 	"sync"
 )
 
-// Front stands before a server as a client's own gateway does, and passes everything on. It remembers which requests were not
-// answered, or not to the end: that is never for lack of time, and so no reason to ask again. Make it with NewFront.
+// Front stands before a server as a client's own gateway does, and passes everything on. It remembers which requests
+// were not answered, or not to the end: that is never for lack of time, and so no reason to ask again. Make it with
+// NewFront.
 type Front struct {
 	reverse httputil.ReverseProxy
 	mu      sync.Mutex
 	broken  []string
 }
 
-// NewFront returns a front before the server of which to has scheme and host. It adds the token to each request, unless that is empty.
+// NewFront returns a front before the server of which to has scheme and host. It adds the token to each request, unless
+// that is empty.
 func NewFront(to *url.URL, token string) *Front {
 	f := &Front{}
 	f.reverse = httputil.ReverseProxy{
@@ -37,7 +39,10 @@ func NewFront(to *url.URL, token string) *Front {
 			if unanswered[response.StatusCode] {
 				f.note(response.Request, response.Status)
 			}
-			response.Body = &watched{ReadCloser: response.Body, failed: func(err error) { f.note(response.Request, err.Error()) }}
+			response.Body = &watched{
+				ReadCloser: response.Body,
+				failed:     func(err error) { f.note(response.Request, err.Error()) },
+			}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -49,12 +54,15 @@ func NewFront(to *url.URL, token string) *Front {
 }
 
 // unanswered are the codes with which something between client and server answers for it (RFC 9110, section 15.6).
-var unanswered = map[int]bool{http.StatusBadGateway: true, http.StatusServiceUnavailable: true, http.StatusGatewayTimeout: true}
+var unanswered = map[int]bool{
+	http.StatusBadGateway: true, http.StatusServiceUnavailable: true,
+	http.StatusGatewayTimeout: true,
+}
 
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Else the server closes the request's body when the answer begins. A transport looks behind the end of a body once more, takes
-	// the error for a broken request where the answer was faster, as on a busy machine, and cuts the answer:
+	// Else the server closes the request's body when the answer begins. A transport looks behind the end of a body once
+	// more, takes the error for a broken request where the answer was faster, as on a busy machine, and cuts the answer:
 	// https://go.dev/issue/40747.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	f.reverse.ServeHTTP(w, r)
@@ -67,7 +75,8 @@ func (f *Front) note(r *http.Request, what string) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.broken = append(f.broken, fmt.Sprintf("%s %s %s: %s", r.Method, r.Header.Get("Mcp-Method"), r.Header.Get("Mcp-Name"), what))
+	f.broken = append(f.broken, fmt.Sprintf("%s %s %s: %s", r.Method, r.Header.Get("Mcp-Method"), r.Header.Get("Mcp-Name"),
+		what))
 }
 
 // Broken are the requests that were not answered, or not to the end, with the reason.

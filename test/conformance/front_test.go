@@ -65,7 +65,8 @@ func frontOf(t *testing.T, handler http.HandlerFunc) (front *Front, address stri
 func TestAFrontCutsNoAnswer(t *testing.T) {
 	sent := late{&http.Transport{}, make(chan struct{}), make(chan struct{})}
 	front, url, done := frontOf(t, func(w http.ResponseWriter, r *http.Request) {
-		if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil || r.Header.Get("Authorization") != "Bearer secret" {
+		if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil ||
+			r.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("the server got %q, %v, and %v", body, err, r.Header)
 		}
 		_, _ = io.WriteString(w, "data: one\n")

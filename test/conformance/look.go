@@ -11,8 +11,8 @@ type Plan struct {
 	Tools     []Named  `json:"tools,omitempty"`
 	Prompts   []Named  `json:"prompts,omitempty"`
 	Resources []string `json:"resources,omitempty"`
-	// More has the client be one that can be asked all that clients can be asked, and do what they do beside calls one after the other: the
-	// first tool is called ten times at once, and once more after a call of it was cancelled.
+	// More has the client be one that can be asked all that clients can be asked, and do what they do beside calls one
+	// after the other: the first tool is called ten times at once, and once more after a call of it was cancelled.
 	More bool `json:"more,omitempty"`
 }
 
@@ -22,7 +22,8 @@ type Named struct {
 	Arguments map[string]any `json:"arguments,omitempty"`
 }
 
-// Target is a server: an endpoint, the stream of one of the transport HTTP+SSE, or a command that speaks stdio with its environment.
+// Target is a server: an endpoint, the stream of one of the transport HTTP+SSE, or a command that speaks stdio with its
+// environment.
 type Target struct {
 	URL     string            `json:"url,omitempty"`
 	Events  string            `json:"events,omitempty"`
@@ -30,8 +31,8 @@ type Target struct {
 	Env     map[string]string `json:"env,omitempty"`
 }
 
-// ofAnEra are the members of results that one era of MCP has and the other has not: a client may see a server in another era through
-// Freehold than directly.
+// ofAnEra are the members of results that one era of MCP has and the other has not: a client may see a server in
+// another era through Freehold than directly.
 var ofAnEra = map[string]bool{
 	"execution":  true, // of tools: the tasks of 2025-11-25
 	"resultType": true, "ttlMs": true, "cacheScope": true, "io.modelcontextprotocol/serverInfo": true,
@@ -47,7 +48,8 @@ var varying = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "ID"},
 	// The code of a resource that is not there: -32002 up to revision 2025-11-25.
 	{regexp.MustCompile(`-32002\b`), "-32602"},
-	// What the Go SDK says of the transport around the error of the server, where that came with another HTTP status than 200.
+	// What the Go SDK says of the transport around the error of the server, where that came with another HTTP status than
+	// 200.
 	{regexp.MustCompile(`sending \\"[a-z/]+\\": (.*): rejected by transport: [A-Z][A-Za-z ]+`), "$1"},
 }
 
@@ -89,6 +91,6 @@ func common(value any) any {
 // outOfTime are the words of clients that have run out of time.
 var outOfTime = regexp.MustCompile(`(?mi)^\s*[-+].*(deadline exceeded|timed out|timeout)`)
 
-// Late reports whether a difference of two looks, as cmp.Diff tells it, is one of a client that has run out of time. Any other one
-// would be there again, or is a fault.
+// Late reports whether a difference of two looks, as cmp.Diff tells it, is one of a client that has run out of time.
+// Any other one would be there again, or is a fault.
 func Late(diff string) bool { return outOfTime.MatchString(diff) }

@@ -1,9 +1,9 @@
-// Package conformance holds Freehold against servers, clients and a suite that others wrote: what they do directly, they do
-// through Freehold.
+// Package conformance holds Freehold against servers, clients and a suite that others wrote: what they do directly,
+// they do through Freehold.
 //
-// suite.go runs the conformance suite of MCP (https://www.npmjs.com/package/@modelcontextprotocol/conformance), compare.go
-// compares two runs of it, and failures.go tells what the server fails by itself. The tests with the build tag "cluster" need the
-// cluster that hack/conformance.sh brings up.
+// suite.go runs the conformance suite of MCP (https://www.npmjs.com/package/@modelcontextprotocol/conformance),
+// compare.go compares two runs of it, and failures.go tells what the server fails by itself. The tests with the build
+// tag "cluster" need the cluster that hack/conformance.sh brings up.
 package conformance
 
 import (
@@ -52,8 +52,8 @@ func (r Results) Checks() int {
 	return n
 }
 
-// Run runs the scenarios that a revision of MCP requires, for example 2026-07-28, against the server at url. It keeps what the
-// suite wrote in dir, which must not exist. A server that fails checks is no error.
+// Run runs the scenarios that a revision of MCP requires, for example 2026-07-28, against the server at url. It keeps
+// what the suite wrote in dir, which must not exist. A server that fails checks is no error.
 func (s Suite) Run(ctx context.Context, url, revision, dir string) (Results, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, err
@@ -61,7 +61,8 @@ func (s Suite) Run(ctx context.Context, url, revision, dir string) (Results, err
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, s.Node, s.Program, "server", "--url", url, "--requirements", revision, "--output-dir", dir)
+	cmd := exec.CommandContext(ctx, s.Node, s.Program, "server", "--url", url, "--requirements", revision, "--output-dir",
+		dir)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	err := cmd.Run()

@@ -23,7 +23,8 @@ type way struct {
 // ways are those of many clients: of both eras, with a connection of its own for
 // each call or with one that is kept.
 func ways() []way {
-	fresh, kept := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, &http.Client{Transport: &http.Transport{}}
+	fresh, kept := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		&http.Client{Transport: &http.Transport{}}
 	return []way{{false, fresh}, {true, fresh}, {false, kept}, {true, kept}}
 }
 
@@ -39,7 +40,8 @@ func (w way) call(ctx context.Context, url string, slow *slowly) (string, error)
 	if w.modern {
 		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	}
-	var body io.Reader = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text","arguments":{}` + meta + `}}`)
+	var body io.Reader = strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text","arguments":{}` + meta + `}}`)
 	if slow != nil {
 		slow.Reader = body
 		body = slow
@@ -82,7 +84,8 @@ func (w way) call(ctx context.Context, url string, slow *slowly) (string, error)
 	return "", fmt.Errorf("HTTP %d with %q is neither answer nor error", res.StatusCode, data)
 }
 
-// slowly is a body whose first byte comes at once, and the rest after a pause. begun is closed once that byte has been sent.
+// slowly is a body whose first byte comes at once, and the rest after a pause. begun is closed once that byte has been
+// sent.
 type slowly struct {
 	io.Reader
 	pause time.Duration

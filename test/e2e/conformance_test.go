@@ -23,8 +23,8 @@ import (
 	"github.com/freehold-dev/freehold/test/conformance"
 )
 
-// revisions are the requirement sets of the suite, and the arguments with which the server speaks them: the Go SDK's serves
-// either era at one endpoint.
+// revisions are the requirement sets of the suite, and the arguments with which the server speaks them: the Go SDK's
+// serves either era at one endpoint.
 var revisions = map[string]string{"2025-11-25": "-stateless=false", "2026-07-28": "-stateless=true"}
 
 // way is how Freehold serves the server.
@@ -36,8 +36,8 @@ type servedWay struct {
 	serve func(ctx context.Context, s story, args string) string
 	// prepare makes what the spec refers to, and returns how clients are let in; nil for nothing.
 	prepare func(ctx context.Context, s story) (account string)
-	// only is the one requirement set that the way is for, "" for all, and differs the scenarios that end in another way, by
-	// requirement set and with the reason.
+	// only is the one requirement set that the way is for, "" for all, and differs the scenarios that end in another way,
+	// by requirement set and with the reason.
 	// sometimes are those that chance may end in another way.
 	only               string
 	differs, sometimes map[string]map[string]string
@@ -66,13 +66,17 @@ var servedWays = []servedWay{
 	{name: "streamable HTTP through two proxies", spec: overHTTP(", proxy: {replicas: 2}")},
 	{name: "streamable HTTP with login and policies", spec: overHTTP(`, oidcConfigRef: {name: cluster},
 		authzConfig: {policies: [{name: all, policy: 'permit(principal, action, resource);'}]}`), prepare: accountLogin},
-	{name: "streamable HTTP through two proxies to two backends", spec: overHTTP(", replicas: 2, proxy: {replicas: 2}"), sometimes: conformance.Spread},
+	{
+		name: "streamable HTTP through two proxies to two backends", spec: overHTTP(", replicas: 2, proxy: {replicas: 2}"),
+		sometimes: conformance.Spread,
+	},
 	{name: "MCPRemoteProxy", serve: elsewhere},
 	{name: "stdio", differs: conformance.OverStdio, spec: func(string) string {
 		return fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server]}`, image)
 	}},
 	{name: "SSE", differs: conformance.OverSSE, spec: func(string) string {
-		return fmt.Sprintf(`{image: %q, transport: sse, args: ["-http", ":8080"], path: %s}`, "freehold.dev/everything-sse:"+version(), eventsPath)
+		return fmt.Sprintf(`{image: %q, transport: sse, args: ["-http", ":8080"], path: %s}`,
+			"freehold.dev/everything-sse:"+version(), eventsPath)
 	}},
 	{
 		name: "a legacy server to modern clients", only: "2026-07-28", differs: conformance.Translated,
@@ -110,7 +114,8 @@ spec: {url: "http://elsewhere.%s.svc:8080/mcp", allowHTTP: true, allowedNetworks
 	remote := &v1alpha1.MCPRemoteProxy{}
 	Eventually(ctx, func(g Gomega) {
 		g.Expect(cluster.Get(ctx, s.key("elsewhere"), remote)).To(Succeed())
-		g.Expect(meta.IsStatusConditionTrue(remote.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "%v", remote.Status.Conditions)
+		g.Expect(meta.IsStatusConditionTrue(remote.Status.Conditions, v1alpha1.ConditionReady)).
+			To(BeTrue(), "%v", remote.Status.Conditions)
 	}).Should(Succeed())
 	return remote.Status.URL
 }
@@ -155,8 +160,10 @@ var _ = Describe("The conformance suite", Ordered, ContinueOnFailure, Label("con
 		for revision, args := range revisions {
 			results, err := suite.Run(ctx, directly(ctx, args), revision, filepath.Join(folder, revision, "direct"))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(results.Failures()).To(Equal(slices.Sorted(maps.Keys(conformance.Unmet[revision]))), "what the server fails by itself is not what test/conformance/failures.go tells")
-			Expect(results.Checks()).To(Equal(conformance.Checks[revision]), "the suite of %s has left checks out, or has new ones", revision)
+			Expect(results.Failures()).To(Equal(slices.Sorted(maps.Keys(conformance.Unmet[revision]))),
+				"what the server fails by itself is not what test/conformance/failures.go tells")
+			Expect(results.Checks()).To(Equal(conformance.Checks[revision]),
+				"the suite of %s has left checks out, or has new ones", revision)
 			direct[revision] = results
 		}
 	}, NodeTimeout(5*time.Minute))
@@ -187,9 +194,9 @@ var _ = Describe("The conformance suite", Ordered, ContinueOnFailure, Label("con
 				Eventually(ctx, func() (string, error) { return call(ctx, awaited) }).ShouldNot(BeEmpty())
 				url, front := atLocalhost(url, token)
 				result := reported{Way: w.name, Revision: revision, Failing: conformance.Unmet[revision]}
-				// The suite bounds what it asks by time, by half a second and more, so that a machine that is busy fails some. So the row is
-				// judged by a second run where the first one differs, but for an answer that is not given or breaks off: that is no lack of
-				// time, and fails the row at once.
+				// The suite bounds what it asks by time, by half a second and more, so that a machine that is busy fails some. So
+				// the row is judged by a second run where the first one differs, but for an answer that is not given or breaks off:
+				// that is no lack of time, and fails the row at once.
 				for attempt := 1; attempt <= 2; attempt++ {
 					dir := fmt.Sprintf("%s-%d", strings.ReplaceAll(w.name, " ", "-"), attempt)
 					results, err := suite.Run(ctx, url, revision, filepath.Join(folder, revision, dir))
@@ -209,8 +216,8 @@ var _ = Describe("The conformance suite", Ordered, ContinueOnFailure, Label("con
 	}
 })
 
-// directly runs the program in the server's image without Freehold until the test ends, and returns its endpoint. It listens at
-// localhost, because the Go SDK judges Host and Origin only there.
+// directly runs the program in the server's image without Freehold until the test ends, and returns its endpoint. It
+// listens at localhost, because the Go SDK judges Host and Origin only there.
 func directly(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	address := freeAddress(ctx)
@@ -242,7 +249,8 @@ func run(program *exec.Cmd) {
 	})
 }
 
-// atLocalhost is an endpoint before a server, at localhost, where the suite tries DNS rebinding. It adds a token to each request.
+// atLocalhost is an endpoint before a server, at localhost, where the suite tries DNS rebinding. It adds a token to
+// each request.
 func atLocalhost(server, token string) (string, *conformance.Front) {
 	GinkgoHelper()
 	to, err := url.Parse(server)
@@ -260,7 +268,8 @@ func writeReport(folder string, report []reported) {
 	Expect(err).NotTo(HaveOccurred())
 	var text strings.Builder
 	for _, r := range report {
-		fmt.Fprintf(&text, "%s, %s: %d checks, %d differ from the direct run\n", r.Revision, r.Way, r.Checks, len(r.Differences))
+		fmt.Fprintf(&text, "%s, %s: %d checks, %d differ from the direct run\n", r.Revision, r.Way, r.Checks,
+			len(r.Differences))
 		for _, d := range r.Differences {
 			fmt.Fprintf(&text, "  %s\n", d)
 		}

@@ -31,7 +31,8 @@ const (
 // The run repeats short texts of the stories that failed at its end: who reads on has only its last lines.
 var _ = ReportAfterSuite("failures", func(all Report) {
 	for _, report := range all.SpecReports.WithState(types.SpecStateFailureStates) {
-		text := fmt.Sprintf("FAILED %s, at %s after %s: %s", report.FullText(), report.FailureLocation(), report.RunTime.Round(time.Second), report.FailureMessage())
+		text := fmt.Sprintf("FAILED %s, at %s after %s: %s", report.FullText(), report.FailureLocation(),
+			report.RunTime.Round(time.Second), report.FailureMessage())
 		for _, entry := range report.ReportEntries {
 			if entry.Name == proxiesSaid {
 				text = cut(text) + "\n" + entry.StringRepresentation()
@@ -58,7 +59,8 @@ func (s story) tell(ctx context.Context) {
 	defer cancel()
 	pods, events := &corev1.PodList{}, &corev1.EventList{}
 	for _, list := range []client.ObjectList{
-		&v1alpha1.MCPServerList{}, &v1alpha1.MCPRemoteProxyList{}, &v1alpha1.MCPOIDCConfigList{}, &v1alpha1.MCPAuthzConfigList{}, pods, events,
+		&v1alpha1.MCPServerList{}, &v1alpha1.MCPRemoteProxyList{}, &v1alpha1.MCPOIDCConfigList{},
+		&v1alpha1.MCPAuthzConfigList{}, pods, events,
 	} {
 		if err := cluster.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
 			GinkgoWriter.Println(err)
@@ -100,7 +102,8 @@ func (s story) tellPod(ctx context.Context, pod *corev1.Pod) (last string) {
 			data, err := logs.Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 				Container: container.Name, Previous: previous, TailLines: new(int64(told)), LimitBytes: new(int64(64 << 10)),
 			}).Do(ctx).Raw()
-			GinkgoWriter.Printf("log of %s, container %s, before its last start %t: %v\n%s\n", pod.Name, container.Name, previous, err, data)
+			GinkgoWriter.Printf("log of %s, container %s, before its last start %t: %v\n%s\n", pod.Name, container.Name,
+				previous, err, data)
 			if pod.Labels[workload.LabelComponent] == proxy && !previous {
 				lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 				last += pod.Name + " " + pod.Status.PodIP + "\n" + strings.Join(lines[max(0, len(lines)-repeated):], "\n") + "\n"

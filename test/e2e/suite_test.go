@@ -111,7 +111,8 @@ func newStory(name string) story {
 // admitAll lifts the Pod Security Standard from the story's namespace.
 func (s story) admitAll(ctx context.Context) {
 	GinkgoHelper()
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
+	patch := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
 	Expect(cluster.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, patch)).To(Succeed())
 }
 
@@ -129,13 +130,15 @@ func (s story) applySpec(ctx context.Context, manager, spec string) {
 	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))
 	u.SetNamespace(s.namespace)
 	u.SetName(s.name)
-	Expect(cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
+	Expect(cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager),
+		client.ForceOwnership)).To(Succeed())
 }
 
 // spec is the server's spec. Another round is other content, and changes
 // nothing else.
 func spec(round int) string {
-	return fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], env: [{name: ROUND, value: "%d"}], proxy: {replicas: 2}}`, image, round)
+	return fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], env: [{name: ROUND, value: "%d"}], proxy: {replicas: 2}}`,
+		image, round)
 }
 
 func (s story) server(ctx context.Context) *v1alpha1.MCPServer {
@@ -160,8 +163,8 @@ func (s story) ready(ctx context.Context) *v1alpha1.MCPServer {
 	return server
 }
 
-// reachable waits until connections to a Service get through. The node learns of an endpoint a moment after the API server does, a
-// second where it has just learned of another, and refuses connections until then.
+// reachable waits until connections to a Service get through. The node learns of an endpoint a moment after the API
+// server does, a second where it has just learned of another, and refuses connections until then.
 func reachable(ctx context.Context, endpoint string) {
 	GinkgoHelper()
 	at, err := url.Parse(endpoint)
@@ -178,14 +181,16 @@ func reachable(ctx context.Context, endpoint string) {
 func (s story) pods(ctx context.Context, component string) []corev1.Pod {
 	GinkgoHelper()
 	pods := &corev1.PodList{}
-	Expect(cluster.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels(workload.Selector(s.name, component)))).To(Succeed())
+	Expect(cluster.List(ctx, pods, client.InNamespace(s.namespace),
+		client.MatchingLabels(workload.Selector(s.name, component)))).To(Succeed())
 	return pods.Items
 }
 
 func (s story) backend(ctx context.Context) *appsv1.StatefulSet {
 	GinkgoHelper()
 	set := &appsv1.StatefulSet{}
-	Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: workload.BackendName(s.name)}, set)).To(Succeed())
+	Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: workload.BackendName(s.name)}, set)).
+		To(Succeed())
 	return set
 }
 

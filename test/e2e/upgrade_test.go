@@ -16,7 +16,8 @@ import (
 )
 
 // Every proxy of the cluster rolls, so that no other story runs meanwhile.
-var _ = It("Another runner leaves the backends of each transport and their sessions, and the policies that another controller owns", Serial, func(ctx SpecContext) {
+var _ = It("Another runner leaves the backends of each transport and their sessions, and the policies that another "+
+	"controller owns", Serial, func(ctx SpecContext) {
 	s := newStory("agents")
 	s.applyAll(ctx, fmt.Sprintf(`
 apiVersion: v1
@@ -88,7 +89,8 @@ func runWith(ctx context.Context, runner string) {
 	GinkgoHelper()
 	operator := &appsv1.Deployment{}
 	Eventually(ctx, func() error { // its status may change at any time, and then an update is refused
-		if err := cluster.Get(ctx, client.ObjectKey{Namespace: "freehold-system", Name: "freehold-operator"}, operator); err != nil {
+		if err := cluster.Get(ctx, client.ObjectKey{Namespace: "freehold-system", Name: "freehold-operator"},
+			operator); err != nil {
 			return err
 		}
 		args := operator.Spec.Template.Spec.Containers[0].Args

@@ -29,7 +29,8 @@ var _ = Describe("Answers that are wrong, late or lost", func() {
 				r.Wire = wire
 				newLife(s, "echo").live(whole)
 				wrong, how := f.wrong()
-				GinkgoWriter.Printf("FREEHOLD_SEED=%d: %.0f %% of the requests, %d, went wrong:\n%s", seed, 100*f.rate, wrong, table(how))
+				GinkgoWriter.Printf("FREEHOLD_SEED=%d: %.0f %% of the requests, %d, went wrong:\n%s", seed, 100*f.rate, wrong,
+					table(how))
 				Expect(wrong).To(BeNumerically(">", 0))
 				// The writes of a calm life, twice because what is seen of it in
 				// between differs, and two for each that went wrong: one is sent

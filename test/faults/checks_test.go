@@ -43,7 +43,8 @@ func (l *life) says(server *v1alpha1.MCPServer) error {
 	case s.Workload == nil || s.Runtime == nil || s.Workload.Generation != s.Runtime.Generation:
 		return fmt.Errorf("claimed is %+v, reported %+v", s.Workload, s.Runtime)
 	case l.strict && s.Workload.Generation != l.wants.generation:
-		return fmt.Errorf("the workload generation is %d, and %d contents were wanted", s.Workload.Generation, l.wants.generation)
+		return fmt.Errorf("the workload generation is %d, and %d contents were wanted", s.Workload.Generation,
+			l.wants.generation)
 	case s.ReadyReplicas == nil || *s.ReadyReplicas != l.wants.replicas || *s.Replicas != l.wants.replicas:
 		return fmt.Errorf("the counts are not %d", l.wants.replicas)
 	case s.Runtime.ServerUID != string(l.uid) || server.UID != l.uid:
@@ -73,7 +74,8 @@ func (l *life) carried() {
 func (l *life) carries(object client.Object, replicas, want int32) error {
 	rev, err := revision.Of(object.GetAnnotations())
 	if err == nil && (rev.Generation != l.wants.generation || replicas != want) {
-		err = fmt.Errorf("it carries generation %d with %d replicas, not %d with %d", rev.Generation, replicas, l.wants.generation, want)
+		err = fmt.Errorf("it carries generation %d with %d replicas, not %d with %d", rev.Generation, replicas,
+			l.wants.generation, want)
 	}
 	return err
 }
@@ -109,7 +111,8 @@ func (l *life) children() []client.Object {
 	return []client.Object{
 		called(&appsv1.Deployment{}, workload.ProxyName(l.name)), called(&appsv1.StatefulSet{}, workload.BackendName(l.name)),
 		called(&corev1.Service{}, workload.ProxyName(l.name)), called(&corev1.Service{}, workload.BackendName(l.name)),
-		called(&corev1.Service{}, workload.HeadlessName(l.name)), called(&corev1.ServiceAccount{}, workload.RunnerName(l.name)),
+		called(&corev1.Service{}, workload.HeadlessName(l.name)),
+		called(&corev1.ServiceAccount{}, workload.RunnerName(l.name)),
 		called(&rbacv1.Role{}, workload.RunnerName(l.name)), called(&rbacv1.RoleBinding{}, workload.RunnerName(l.name)),
 	}
 }

@@ -38,7 +38,8 @@ var _ = Describe("Clocks that disagree", func() {
 		echo.remove()
 		server := echo.server()
 		s.Await(server, "the server says that it goes", func() error {
-			if c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonDeleting {
+			if c := meta.FindStatusCondition(server.Status.Conditions,
+				v1alpha1.ConditionReady); c.Reason != v1alpha1.ReasonDeleting {
 				return fmt.Errorf("it says %s", c.Reason)
 			}
 			return nil

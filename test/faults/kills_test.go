@@ -91,7 +91,8 @@ var _ = DescribeTable("Killed before or after any write,", func(who string, reac
 		})
 	}
 	all.Wait()
-	GinkgoWriter.Printf("FREEHOLD_SEED=%d: %s was killed %d times in %d lives, at %d points:\n%s", seed, who, killed, lives, len(points), table(points))
+	GinkgoWriter.Printf("FREEHOLD_SEED=%d: %s was killed %d times in %d lives, at %d points:\n%s", seed, who, killed,
+		lives, len(points), table(points))
 	Expect(killed).To(BeNumerically(">=", kills))
 	Expect(len(points)).To(BeNumerically(">=", min(kills/20, 4)), "too few points:\n%s", table(points))
 },

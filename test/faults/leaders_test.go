@@ -54,13 +54,15 @@ var _ = Describe("Of two operators that both believe they lead,", func() {
 			if p.name != "scale" {
 				contents++
 			}
-			Expect(echo.wants.generation).To(BeNumerically("<=", 2*contents), "a generation for each content and operator\n%s", s.Surroundings())
+			Expect(echo.wants.generation).
+				To(BeNumerically("<=", 2*contents), "a generation for each content and operator\n%s", s.Surroundings())
 			sameRunner(s)
 		}
 		var events corev1.EventList
 		s.AwaitAll(&events, "it is said that there are two", func() error {
 			for i := range events.Items {
-				if e := &events.Items[i]; e.Reason == "OtherOperator" && e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == echo.name {
+				if e := &events.Items[i]; e.Reason == "OtherOperator" && e.Type == corev1.EventTypeWarning &&
+					e.InvolvedObject.Name == echo.name {
 					return nil
 				}
 			}

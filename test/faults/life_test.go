@@ -105,8 +105,9 @@ func (l *life) grown() {
 		gvk, err := l.s.Client.GroupVersionKindFor(child)
 		Expect(err).NotTo(HaveOccurred())
 		l.insist("taking a note", func() error {
-			_, err := l.s.ApplyErr(auditor, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, annotations: {%s: kept}}\n",
-				gvk.GroupVersion(), gvk.Kind, child.GetName(), note))
+			_, err := l.s.ApplyErr(auditor,
+				fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, annotations: {%s: kept}}\n",
+					gvk.GroupVersion(), gvk.Kind, child.GetName(), note))
 			return err
 		})
 	}
@@ -139,7 +140,8 @@ func (l *life) remove() {
 }
 
 func (l *life) spec() error {
-	_, err := l.s.ApplyErr(git, kit.Server(l.name, l.wants.image, fmt.Sprintf("replicas: %d\nproxy: {replicas: %d}\n%s", l.wants.replicas, l.wants.proxies, l.more)))
+	_, err := l.s.ApplyErr(git, kit.Server(l.name, l.wants.image,
+		fmt.Sprintf("replicas: %d\nproxy: {replicas: %d}\n%s", l.wants.replicas, l.wants.proxies, l.more)))
 	return err
 }
 

@@ -39,10 +39,16 @@ type state struct {
 }
 
 func watchEverything(ctx context.Context, p *kit.Plane) *observer {
-	w := &observer{last: map[types.UID]state{}, gone: map[types.UID]bool{}, made: map[string]map[types.UID]bool{}, breaks: map[string][]string{}}
+	w := &observer{
+		last: map[types.UID]state{}, gone: map[types.UID]bool{}, made: map[string]map[types.UID]bool{},
+		breaks: map[string][]string{},
+	}
 	all, err := cache.New(p.Config, cache.Options{Scheme: p.Scheme, Mapper: p.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
-	for _, kind := range []client.Object{&v1alpha1.MCPServer{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Service{}} {
+	for _, kind := range []client.Object{
+		&v1alpha1.MCPServer{}, &appsv1.Deployment{}, &appsv1.StatefulSet{},
+		&corev1.Service{},
+	} {
 		informer, err := all.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		Expect(err).NotTo(HaveOccurred())
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -83,13 +89,15 @@ func (w *observer) sees(o any, deleted bool) {
 	}
 	switch {
 	case now.revision.Generation < before.revision.Generation:
-		w.violation(object, "%s went back from generation %d to %d", name, before.revision.Generation, now.revision.Generation)
+		w.violation(object, "%s went back from generation %d to %d", name, before.revision.Generation,
+			now.revision.Generation)
 	case now.revision.Generation == before.revision.Generation && now.revision != before.revision:
 		w.violation(object, "%s has other content under generation %d", name, now.revision.Generation)
 	// Of numbers further apart there was content between, which nobody saw while
 	// the API server was away.
 	case now.revision.Generation == before.revision.Generation+1 && now.revision.Hash == before.revision.Hash:
-		w.violation(object, "%s has the same content under generations %d and %d", name, before.revision.Generation, now.revision.Generation)
+		w.violation(object, "%s has the same content under generations %d and %d", name, before.revision.Generation,
+			now.revision.Generation)
 	}
 }
 

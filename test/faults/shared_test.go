@@ -37,50 +37,55 @@ type shared struct {
 // each once, whenever the operator is killed meanwhile: what is under way is read from
 // the servers and not remembered. So it is with a change of release, which is a
 // content of every proxy.
-var _ = It("A shared configuration, and a release, reach each server once, though the operator is killed on the way", func() {
-	atLength()
-	s := newEnv()
-	op := operate(s, func(o *operator) { o.options.ConfigRolloutShare = 50 })
-	s.RunProxies()
-	c := &shared{s: s, name: "company", members: []string{"one", "three", "two"}, outside: []string{"none", "other"}, contents: map[string]int64{}}
-	c.begin()
-	op.stop()
-	k := &killer{reach: operatorReach, random: chance("shared", 0)}
-	op.wire = k.doom
-	op.start()
+var _ = It("A shared configuration, and a release, reach each server once, though the operator is killed on the way",
+	func() {
+		atLength()
+		s := newEnv()
+		op := operate(s, func(o *operator) { o.options.ConfigRolloutShare = 50 })
+		s.RunProxies()
+		c := &shared{
+			s: s, name: "company", members: []string{"one", "three", "two"}, outside: []string{"none", "other"},
+			contents: map[string]int64{},
+		}
+		c.begin()
+		op.stop()
+		k := &killer{reach: operatorReach, random: chance("shared", 0)}
+		op.wire = k.doom
+		op.start()
 
-	changes := 0
-	for most := max(1, kills/sharedKills); len(k.deaths()) < most; changes++ {
-		c.says(fmt.Sprint("t", changes))
+		changes := 0
+		for most := max(1, kills/sharedKills); len(k.deaths()) < most; changes++ {
+			c.says(fmt.Sprint("t", changes))
+			c.takes(c.members...)
+			c.arrived()
+		}
+		// Its namesake is another object, with the same content or with its own.
+		c.made(fmt.Sprint("t", changes-1))
+		c.arrived()
+		c.made("other")
 		c.takes(c.members...)
 		c.arrived()
-	}
-	// Its namesake is another object, with the same content or with its own.
-	c.made(fmt.Sprint("t", changes-1))
-	c.arrived()
-	c.made("other")
-	c.takes(c.members...)
-	c.arrived()
 
-	for _, release := range []string{otherRunnerImage, runnerImage} {
-		op.stop()
-		op.options.Workload.RunnerImage = release
-		op.start()
-		c.takes(slices.Concat(c.members, c.outside)...)
-		c.arrived()
-	}
-	points := map[string]int{}
-	for _, point := range k.deaths() {
-		points[point]++
-	}
-	GinkgoWriter.Printf("FREEHOLD_SEED=%d: the operator was killed at %d points of %d rollouts:\n%s", seed, len(points), changes+3, table(points))
+		for _, release := range []string{otherRunnerImage, runnerImage} {
+			op.stop()
+			op.options.Workload.RunnerImage = release
+			op.start()
+			c.takes(slices.Concat(c.members, c.outside)...)
+			c.arrived()
+		}
+		points := map[string]int{}
+		for _, point := range k.deaths() {
+			points[point]++
+		}
+		GinkgoWriter.Printf("FREEHOLD_SEED=%d: the operator was killed at %d points of %d rollouts:\n%s", seed, len(points),
+			changes+3, table(points))
 
-	last := c.server("one")
-	s.Read(last)
-	s.Delete(last)
-	s.AwaitGone(last)
-	Expect(seen.saw(s.Namespace, last.UID)).To(BeEmpty(), "on the way")
-})
+		last := c.server("one")
+		s.Read(last)
+		s.Delete(last)
+		s.AwaitGone(last)
+		Expect(seen.saw(s.Namespace, last.UID)).To(BeEmpty(), "on the way")
+	})
 
 // begin makes all of it, with its first content.
 func (c *shared) begin() {
@@ -113,8 +118,9 @@ func (c *shared) server(name string) *v1alpha1.MCPServer {
 func (c *shared) says(tool string) {
 	GinkgoHelper()
 	c.insist("writing the configuration", func() error {
-		_, err := c.s.ApplyErr(git, fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: %s}\n"+
-			"spec: {policies: [{name: all, policy: 'permit(principal, action, resource == Tool::%q);'}]}\n", c.name, tool))
+		_, err := c.s.ApplyErr(git, fmt.Sprintf(
+			"apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: %s}\n"+
+				"spec: {policies: [{name: all, policy: 'permit(principal, action, resource == Tool::%q);'}]}\n", c.name, tool))
 		return err
 	})
 }
@@ -128,7 +134,8 @@ func (c *shared) made(tool string) {
 	before := config.UID
 	c.s.Delete(config)
 	c.insist("taking away the finalizer", func() error {
-		return client.IgnoreNotFound(c.s.Client.Patch(c.s.Ctx, c.config(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		return client.IgnoreNotFound(c.s.Client.Patch(c.s.Ctx, c.config(),
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	})
 	// It may be held again before it is gone.
 	c.insist("making it again", func() error {
@@ -157,8 +164,10 @@ func (c *shared) arrived() {
 			names = append(names, w.Name)
 		}
 		n := config.Status.Workloads
-		if rolled == nil || rolled.Status != metav1.ConditionTrue || rolled.ObservedGeneration != config.Generation || config.Status.Hash == "" ||
-			n == nil || int(*n) != len(c.members) || !slices.Equal(names, c.members) || !slices.Contains(config.Finalizers, kind.Finalizer) {
+		if rolled == nil || rolled.Status != metav1.ConditionTrue || rolled.ObservedGeneration != config.Generation ||
+			config.Status.Hash == "" ||
+			n == nil || int(*n) != len(c.members) || !slices.Equal(names, c.members) ||
+			!slices.Contains(config.Finalizers, kind.Finalizer) {
 			return fmt.Errorf("of spec %d, with finalizers %q, it says %+v", config.Generation, config.Finalizers, config.Status)
 		}
 		return nil
@@ -183,7 +192,8 @@ func (c *shared) runs(name string, with ...v1alpha1.WorkloadConfig) {
 	c.s.Await(server, fmt.Sprintf("%s is ready with its content %d", name, n), func() error {
 		ready := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
 		w := server.Status.Workload
-		if ready == nil || ready.Status != metav1.ConditionTrue || w == nil || w.Generation != n || len(with) > 0 && !slices.EqualFunc(w.Configs, with, alike) {
+		if ready == nil || ready.Status != metav1.ConditionTrue || w == nil || w.Generation != n ||
+			len(with) > 0 && !slices.EqualFunc(w.Configs, with, alike) {
 			return fmt.Errorf("it says %+v of %+v, and should run with %v", ready, w, with)
 		}
 		return nil
@@ -206,7 +216,8 @@ func alike(a, b v1alpha1.WorkloadConfig) bool {
 func (c *shared) pods(component string) map[string]types.UID {
 	GinkgoHelper()
 	var list corev1.PodList
-	Expect(c.s.Client.List(c.s.Ctx, &list, client.InNamespace(c.s.Namespace), client.MatchingLabels{workload.LabelComponent: component})).To(Succeed())
+	Expect(c.s.Client.List(c.s.Ctx, &list, client.InNamespace(c.s.Namespace),
+		client.MatchingLabels{workload.LabelComponent: component})).To(Succeed())
 	uids := map[string]types.UID{}
 	for i := range list.Items {
 		uids[list.Items[i].Labels[workload.LabelServer]] = list.Items[i].UID

@@ -49,20 +49,26 @@ var _ = It("A server that others write in another version keeps each manager's f
 
 	// Git moves to it with a change; what it stated before is one statement with that.
 	echo.insist("moving Git", func() error {
-		_, err := s.ApplyErr(git, fmt.Sprintf("apiVersion: %s\nkind: MCPServer\nmetadata: {name: echo}\nspec: {image: %s, replicas: 1, proxy: {replicas: 1}, %s: true}\n",
+		_, err := s.ApplyErr(git, fmt.Sprintf("apiVersion: %s\nkind: MCPServer\nmetadata: {name: echo}\nspec: {image: %s, "+
+			"replicas: 1, proxy: {replicas: 1}, %s: true}\n",
 			newVersion, echo.wants.image, newField))
 		return err
 	})
 	stops(s, echo)
 	after := entries(s, echo)
-	Expect(after[git]).To(And(HavePrefix(newVersion), ContainSubstring("f:"+newField), Not(ContainSubstring("f:"+oldField))))
-	for _, manager := range []string{auditor, scanner, string(contract.MCPServerFinalizer), string(contract.MCPServerWorkload), string(contract.MCPServerAddress)} {
+	Expect(after[git]).To(And(HavePrefix(newVersion), ContainSubstring("f:"+newField),
+		Not(ContainSubstring("f:"+oldField))))
+	for _, manager := range []string{
+		auditor, scanner, string(contract.MCPServerFinalizer),
+		string(contract.MCPServerWorkload), string(contract.MCPServerAddress),
+	} {
 		Expect(after[manager]).To(Equal(before[manager]), "what %s owns", manager)
 	}
 	// In either version somebody else is told who has it, by the name that it has in the
 	// version of whoever has it.
 	for _, v := range [][2]string{{oldVersion, oldField}, {newVersion, newField}} {
-		_, err := s.ApplyErr("neighbour", "apiVersion: "+v[0]+"\nkind: MCPServer\nmetadata: {name: echo}\nspec: {"+v[1]+": false}\n")
+		_, err := s.ApplyErr("neighbour",
+			"apiVersion: "+v[0]+"\nkind: MCPServer\nmetadata: {name: echo}\nspec: {"+v[1]+": false}\n")
 		Expect(err).To(MatchError(And(ContainSubstring(git), ContainSubstring(".spec."+newField))))
 	}
 
@@ -73,7 +79,8 @@ var _ = It("A server that others write in another version keeps each manager's f
 	mark := op.requests.Mark()
 	Eventually(func() string {
 		labels++
-		_, err := s.ApplyErr("labeller", fmt.Sprintf("apiVersion: %s\nkind: MCPServer\nmetadata: {name: echo, labels: {seen: \"%d\"}}\n", newVersion, labels))
+		_, err := s.ApplyErr("labeller",
+			fmt.Sprintf("apiVersion: %s\nkind: MCPServer\nmetadata: {name: echo, labels: {seen: \"%d\"}}\n", newVersion, labels))
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		return stored(s, echo)
 	}).Should(Equal(newVersion))
@@ -145,8 +152,9 @@ func serve(s *kit.Env) {
 		Expect(unstructured.SetNestedMap(d.Object, map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 			"conversionReviewVersions": []any{"v1"},
 			"clientConfig": map[string]any{
-				"url":      webhook.URL,
-				"caBundle": base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: webhook.Certificate().Raw})),
+				"url": webhook.URL,
+				"caBundle": base64.StdEncoding.EncodeToString(
+					pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: webhook.Certificate().Raw})),
 			},
 		}}, "spec", "conversion")).To(Succeed())
 	})
@@ -189,7 +197,9 @@ func store(s *kit.Env, version string) {
 func stored(s *kit.Env, l *life) string {
 	GinkgoHelper()
 	var answer struct{ Kvs []struct{ Value []byte } }
-	ask(s, "/v3/kv/range", map[string]any{"key": []byte("/registry/freehold.dev/mcpservers/" + s.Namespace + "/" + l.name)}, &answer)
+	ask(s, "/v3/kv/range", map[string]any{
+		"key": []byte("/registry/freehold.dev/mcpservers/" + s.Namespace + "/" + l.name),
+	}, &answer)
 	Expect(answer.Kvs).To(HaveLen(1))
 	var object metav1.TypeMeta
 	Expect(json.Unmarshal(answer.Kvs[0].Value, &object)).To(Succeed())
@@ -226,7 +236,8 @@ func converts(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	review.Response = map[string]any{
-		"uid": review.Request.UID, "result": map[string]any{"status": metav1.StatusSuccess}, "convertedObjects": review.Request.Objects,
+		"uid": review.Request.UID, "result": map[string]any{"status": metav1.StatusSuccess},
+		"convertedObjects": review.Request.Objects,
 	}
 	review.Request = nil
 	_ = json.NewEncoder(w).Encode(review) // the API server sees that

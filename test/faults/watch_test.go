@@ -117,16 +117,19 @@ func intrude(s *kit.Env, name string, n int) {
 	switch n % 5 {
 	case 1:
 		var configs corev1.ConfigMapList
-		s.Must(s.Client.List(s.Ctx, &configs, client.InNamespace(s.Namespace), client.MatchingLabels{workload.LabelServer: name}), "listing run configs")
+		s.Must(s.Client.List(s.Ctx, &configs, client.InNamespace(s.Namespace),
+			client.MatchingLabels{workload.LabelServer: name}), "listing run configs")
 		for i := range configs.Items {
 			s.Delete(&configs.Items[i])
 		}
 	case 3:
 		s.Force("intruder", fmt.Sprintf(
-			"apiVersion: v1\nkind: Service\nmetadata: {name: %s, labels: {%s: nobody}}\n", workload.ProxyName(name), workload.LabelName))
+			"apiVersion: v1\nkind: Service\nmetadata: {name: %s, labels: {%s: nobody}}\n", workload.ProxyName(name),
+			workload.LabelName))
 	case 4:
 		pods := &corev1.Pod{}
-		s.Must(s.Client.DeleteAllOf(s.Ctx, pods, client.InNamespace(s.Namespace), client.MatchingLabels{workload.LabelComponent: workload.ComponentProxy},
+		s.Must(s.Client.DeleteAllOf(s.Ctx, pods, client.InNamespace(s.Namespace),
+			client.MatchingLabels{workload.LabelComponent: workload.ComponentProxy},
 			client.PropagationPolicy(metav1.DeletePropagationBackground)), "deleting proxy pods")
 	}
 }

@@ -201,7 +201,8 @@ func (d *deaf) carry(req *http.Request, next http.RoundTripper) (*http.Response,
 		}
 	}
 	if refused {
-		return kit.Refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "watches are not served").Carry(req, next)
+		return kit.Refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "watches are not served").
+			Carry(req, next)
 	}
 	answer, err := next.RoundTrip(req)
 	if err != nil {

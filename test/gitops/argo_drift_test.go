@@ -26,7 +26,8 @@ func (a *argo) withOthers(text string) {
 	a.repo.edit(servers+"kustomization.yaml", "team/base]", "team/base, others.yaml]")
 }
 
-// quiet has Argo CD compare Git with the cluster again and again. It never finds a difference, and neither it nor anybody else writes.
+// quiet has Argo CD compare Git with the cluster again and again. It never finds a difference, and neither it nor
+// anybody else writes.
 func (a *argo) quiet(s envOf, what string) {
 	a.Helper()
 	a.look(a.app)
@@ -52,8 +53,8 @@ func (a *argo) lastSync() string {
 	return at
 }
 
-// TestArgoWritesNothingWhereNothingChanged: 20 rounds of Argo CD beside Freehold, an autoscaler and an authorization controller, with
-// each of its two ways to compare.
+// TestArgoWritesNothingWhereNothingChanged: 20 rounds of Argo CD beside Freehold, an autoscaler and an authorization
+// controller, with each of its two ways to compare.
 func TestArgoWritesNothingWhereNothingChanged(t *testing.T) {
 	a := newArgo(t)
 	a.withOthers(others)
@@ -87,7 +88,8 @@ func TestArgoWritesNothingWhereNothingChanged(t *testing.T) {
 // ourFinalizer is the item that Git and Freehold both state.
 const ourFinalizer = `metadata.finalizers[="freehold.dev/mcpserver"]`
 
-// sharesFinalizer waits until Argo CD and Freehold own it. A server that keeps it because the story failed would stay Terminating.
+// sharesFinalizer waits until Argo CD and Freehold own it. A server that keeps it because the story failed would stay
+// Terminating.
 func (s envOf) sharesFinalizer(server *v1alpha1.MCPServer) {
 	s.Helper()
 	s.Cleanup(func() {
@@ -104,12 +106,15 @@ func (s envOf) sharesFinalizer(server *v1alpha1.MCPServer) {
 	})
 }
 
-// TestArgoAndAFieldOfTwo: Git states what Freehold states too, and both keep it; Git states what an autoscaler writes, and Git's number
-// comes back, or, where the Application leaves the field to the autoscaler, stays its first value alone.
+// TestArgoAndAFieldOfTwo: Git states what Freehold states too, and both keep it; Git states what an autoscaler writes,
+// and Git's number comes back, or, where the Application leaves the field to the autoscaler, stays its first value
+// alone.
 func TestArgoAndAFieldOfTwo(t *testing.T) {
 	a := newArgo(t)
-	a.withOthers("apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: others, finalizers: [freehold.dev/mcpserver]}\n" +
-		"spec:\n  replicas: 1\n  env: [{name: ROUND, value: \"0\"}]\n  image: registry.example.com/team/notes:2.0.1\n  oidcConfigRef: {name: team}\n")
+	a.withOthers("apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: others, finalizers: " +
+		"[freehold.dev/mcpserver]}\n" +
+		"spec:\n  replicas: 1\n  env: [{name: ROUND, value: \"0\"}]\n  image: registry.example.com/team/notes:2.0.1\n  " +
+		"oidcConfigRef: {name: team}\n")
 	first := a.repo.push("servers")
 	a.apply()
 	a.healthy(first)
@@ -129,7 +134,10 @@ func TestArgoAndAFieldOfTwo(t *testing.T) {
 
 	// What the Application ignores, it neither reports nor writes, also with a commit that changes something else.
 	shown := documented(t, "An autoscaler")
-	for i, ignored := range []string{shown, strings.Replace(shown, "jsonPointers: [/spec/replicas]", "managedFieldsManagers: ["+autoscaler+"]", 1)} {
+	for i, ignored := range []string{
+		shown,
+		strings.Replace(shown, "jsonPointers: [/spec/replicas]", "managedFieldsManagers: ["+autoscaler+"]", 1),
+	} {
 		if i > 0 && ignored == shown {
 			t.Fatalf("docs/gitops.md does not ignore /spec/replicas:\n%s", shown)
 		}
@@ -142,7 +150,8 @@ func TestArgoAndAFieldOfTwo(t *testing.T) {
 		s.Scale(server, autoscaler, replicas)
 		s.scaled(server, replicas)
 		a.quiet(s, "with replicas that Git states and an autoscaler writes")
-		a.repo.edit(servers+"others.yaml", fmt.Sprintf("value: %q", strconv.Itoa(i)), fmt.Sprintf("value: %q", strconv.Itoa(i+1)))
+		a.repo.edit(servers+"others.yaml", fmt.Sprintf("value: %q", strconv.Itoa(i)),
+			fmt.Sprintf("value: %q", strconv.Itoa(i+1)))
 		a.healthy(a.push("another variable"))
 		s.scaled(server, replicas)
 	}
@@ -157,8 +166,9 @@ func TestArgoAndAFieldOfTwo(t *testing.T) {
 	s.scaled(server, 3)
 }
 
-// TestArgoPrunes: one server that leaves Git goes with all that Freehold made for it, and the rest stays as it is; then everything at
-// once, configurations and namespace with it. In the foreground, which is Argo CD's default, and in the background.
+// TestArgoPrunes: one server that leaves Git goes with all that Freehold made for it, and the rest stays as it is; then
+// everything at once, configurations and namespace with it. In the foreground, which is Argo CD's default, and in the
+// background.
 func TestArgoPrunes(t *testing.T) {
 	for _, propagation := range []string{"foreground", "background"} {
 		t.Run(propagation, func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// judged fails unless Argo CD's judgement of a server, and the condition that it stands for, are these. It returns the condition's message.
+// judged fails unless Argo CD's judgement of a server, and the condition that it stands for, are these. It returns the
+// condition's message.
 func (a *argo) judged(name, health, kind, reason string) string {
 	a.Helper()
 	if is := a.healthOf("MCPServer", name); is != health {
@@ -30,12 +31,13 @@ func (a *argo) judged(name, health, kind, reason string) string {
 			return c.Message
 		}
 	}
-	a.Errorf("a server that is %s has no condition %s with the reason %s: %+v", health, kind, reason, server.Status.Conditions)
+	a.Errorf("a server that is %s has no condition %s with the reason %s: %+v", health, kind, reason,
+		server.Status.Conditions)
 	return ""
 }
 
-// TestArgoSaysWhatAServerDoes takes a server through its life by commits, and holds what Argo CD says at each step. The Application is of
-// the project of argocd-project.yaml.
+// TestArgoSaysWhatAServerDoes takes a server through its life by commits, and holds what Argo CD says at each step. The
+// Application is of the project of argocd-project.yaml.
 func TestArgoSaysWhatAServerDoes(t *testing.T) {
 	a := newArgo(t)
 	project := a.Force("kubectl", a.at(a.repo.read("config/gitops/argocd-project.yaml")))
@@ -75,16 +77,19 @@ func TestArgoSaysWhatAServerDoes(t *testing.T) {
 	// Failing, and fixed by the next commit. A sync ends when the last wave is applied, whatever becomes of it.
 	image = "registry.invalid/team/notes:2.0.2"
 	a.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
-	a.repo.edit(base+"notes.yaml", "  image: registry.example.com/team/notes:2.1.0\n", "  image: "+image+"\n  progressDeadlineSeconds: 20\n")
+	a.repo.edit(base+"notes.yaml", "  image: registry.example.com/team/notes:2.1.0\n",
+		"  image: "+image+"\n  progressDeadlineSeconds: 20\n")
 	failing := a.push("an image that is not there")
 	a.says(failing, "Synced", "Degraded", "Succeeded")
-	if message := a.judged("notes", "Degraded", v1alpha1.ConditionStalled, v1alpha1.ReasonImagePull); !strings.Contains(message, image) {
+	if message := a.judged("notes", "Degraded", v1alpha1.ConditionStalled,
+		v1alpha1.ReasonImagePull); !strings.Contains(message, image) {
 		t.Errorf("the server that failed says %s", message)
 	}
 	if is := a.healthOf("MCPServer", "search"); is != "Healthy" {
 		t.Errorf("a server beside one that failed is %s", is)
 	}
-	a.repo.edit(base+"notes.yaml", "  image: "+image+"\n  progressDeadlineSeconds: 20\n", "  image: registry.example.com/team/notes:2.0.1\n")
+	a.repo.edit(base+"notes.yaml", "  image: "+image+"\n  progressDeadlineSeconds: 20\n",
+		"  image: registry.example.com/team/notes:2.0.1\n")
 	a.healthy(a.push("the image that is"))
 	a.judged("notes", "Healthy", v1alpha1.ConditionReady, v1alpha1.ReasonReady)
 
@@ -94,8 +99,9 @@ func TestArgoSaysWhatAServerDoes(t *testing.T) {
 // refuses commits an object that the project does not list, and waits until Argo CD says that it does not apply it.
 func (a *argo) refuses(project string) {
 	a.Helper()
-	a.repo.write(servers+"stray.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: stray}\nspec:\n  selector: {matchLabels: {a: b}}\n"+
-		"  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}\n")
+	a.repo.write(servers+"stray.yaml",
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: stray}\nspec:\n  selector: {matchLabels: {a: b}}\n"+
+			"  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}\n")
 	a.repo.edit(servers+"kustomization.yaml", "team/base]", "team/base, stray.yaml]")
 	a.push("a Deployment")
 	a.Await(a.app, "Argo CD refuses a Deployment", func() error {
@@ -121,8 +127,9 @@ func (a *argo) orphans(warning string) {
 	})
 }
 
-// TestArgoSyncsInWaves: what stands in a later wave is made when all of the earlier ones is Healthy: the namespace, then the shared
-// configurations, then one server, then the other; a server that fails ends the sync, and the next commit goes on.
+// TestArgoSyncsInWaves: what stands in a later wave is made when all of the earlier ones is Healthy: the namespace,
+// then the shared configurations, then one server, then the other; a server that fails ends the sync, and the next
+// commit goes on.
 func TestArgoSyncsInWaves(t *testing.T) {
 	a := newArgo(t)
 	s := a.On(team)
@@ -142,7 +149,8 @@ func TestArgoSyncsInWaves(t *testing.T) {
 		object.SetKind(config)
 		object.SetName("team")
 		s.Read(object)
-		if status, _, message := condition(object, v1alpha1.ConditionReady); status != "True" || object.GetCreationTimestamp().Time.After(search.CreationTimestamp.Time) {
+		if status, _, message := condition(object, v1alpha1.ConditionReady); status != "True" ||
+			object.GetCreationTimestamp().Time.After(search.CreationTimestamp.Time) {
 			t.Errorf("the servers were made at %s before %s was ready: %s", search.CreationTimestamp, config, message)
 		}
 	}
@@ -150,7 +158,8 @@ func TestArgoSyncsInWaves(t *testing.T) {
 	if s.Exists(notes) {
 		t.Error("the server of the second wave was made before that of the first was Healthy")
 	}
-	// The operator calls it stalled, Argo CD Degraded, and the sync fails and is to be tried again. The second wave was never applied.
+	// The operator calls it stalled, Argo CD Degraded, and the sync fails and is to be tried again. The second wave was
+	// never applied.
 	a.waits(first, "completed unsuccessfully. Retrying attempt #1")
 	if s.Exists(notes) {
 		t.Error("the server of the second wave was made after that of the first had failed")
@@ -163,7 +172,8 @@ func TestArgoSyncsInWaves(t *testing.T) {
 	s.Read(search)
 	s.Read(notes)
 	if at := ready(search).LastTransitionTime; notes.CreationTimestamp.Before(&at) {
-		t.Errorf("the server of the second wave was made at %s, and that of the first was Ready at %s", notes.CreationTimestamp, at)
+		t.Errorf("the server of the second wave was made at %s, and that of the first was Ready at %s",
+			notes.CreationTimestamp, at)
 	}
 	a.orphans("Application has 1 orphaned resources") // the Secret that admit made, and nothing that Freehold made
 }
@@ -193,7 +203,8 @@ func (a *argo) waited(timeout time.Duration) error {
 			a.Fatalf("Argo CD's API server does not listen: %v", err)
 		}
 	}
-	command := exec.Command(filepath.Join(bin, "argocd"), "app", "wait", a.app.GetName(), "--server", argoServer, "--plaintext",
+	command := exec.Command(filepath.Join(bin, "argocd"), "app", "wait", a.app.GetName(), "--server", argoServer,
+		"--plaintext",
 		"--health", "--timeout", strconv.Itoa(int(timeout.Seconds())))
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + work, "TMPDIR=" + work, "ARGOCD_BINARY_NAME=argocd"}
 	out, err := command.CombinedOutput()

@@ -50,8 +50,8 @@ func (c *elsewhere) here(text string) string {
 	return strings.ReplaceAll(text, "https://kubernetes.default.svc", c.Config.Host)
 }
 
-// operate starts the operator's program when the chart's Deployment is there, as the kubelet does, with the rights that the chart gives,
-// and runners in the servers' namespace.
+// operate starts the operator's program when the chart's Deployment is there, as the kubelet does, with the rights that
+// the chart gives, and runners in the servers' namespace.
 func (c *elsewhere) operate() {
 	c.Helper()
 	c.On(kit.SystemNamespace).Await(deployment(), "the Deployment of the operator exists", func() error { return nil })
@@ -59,7 +59,8 @@ func (c *elsewhere) operate() {
 	c.Must(err, "taking the operator's identity")
 	config := filepath.Join(c.TempDir(), "operator.kubeconfig")
 	c.Must(writeKubeconfig(config, operator), "writing a kubeconfig")
-	c.Must(start(exec.Command(filepath.Join(work, "operator"), "--runner-image=freehold.dev/runner:test", "--probe-address=0",
+	c.Must(start(exec.Command(filepath.Join(work, "operator"), "--runner-image=freehold.dev/runner:test",
+		"--probe-address=0",
 		"--identity-namespace="+kit.SystemNamespace), "KUBECONFIG="+config), "starting the operator")
 	c.operator = processes[len(processes)-1]
 	c.RunProxies()
@@ -73,10 +74,12 @@ func deployment() *appsv1.Deployment {
 func (c *elsewhere) admit() {
 	c.Helper()
 	c.Await(&corev1.Namespace{ObjectMeta: named(team)}, "the namespace of the servers exists", func() error { return nil })
-	c.Force("external-secrets", "{apiVersion: v1, kind: Secret, metadata: {name: search}, stringData: {token: hidden-token}}")
+	c.Force("external-secrets", "{apiVersion: v1, kind: Secret, metadata: {name: search}, stringData: {token: "+
+		"hidden-token}}")
 }
 
-// inOrder fails unless the operator was available before there were configurations, and these were ready before there were servers.
+// inOrder fails unless the operator was available before there were configurations, and these were ready before there
+// were servers.
 func (c *elsewhere) inOrder() {
 	c.Helper()
 	operator := deployment()
@@ -88,17 +91,20 @@ func (c *elsewhere) inOrder() {
 		c.Errorf("Argo CD says Healthy while search is %s: %s %v", is, message, err)
 	}
 	for _, condition := range operator.Status.Conditions {
-		if condition.Type == appsv1.DeploymentAvailable && (condition.Status != corev1.ConditionTrue || login.CreationTimestamp.Before(&condition.LastTransitionTime)) {
+		if condition.Type == appsv1.DeploymentAvailable &&
+			(condition.Status != corev1.ConditionTrue || login.CreationTimestamp.Before(&condition.LastTransitionTime)) {
 			c.Errorf("the configuration was made at %s, and the operator says %+v", login.CreationTimestamp, condition)
 		}
 	}
-	if len(login.Status.Conditions) == 0 || search.CreationTimestamp.Before(&login.Status.Conditions[0].LastTransitionTime) {
-		c.Errorf("the servers were made at %s, and the configuration says %+v", search.CreationTimestamp, login.Status.Conditions)
+	if len(login.Status.Conditions) == 0 ||
+		search.CreationTimestamp.Before(&login.Status.Conditions[0].LastTransitionTime) {
+		c.Errorf("the servers were made at %s, and the configuration says %+v", search.CreationTimestamp,
+			login.Status.Conditions)
 	}
 }
 
-// cleared waits until an Application's objects are gone, in order: while servers end, the operator runs. The CRDs stay: Argo CD deletes
-// none with an Application.
+// cleared waits until an Application's objects are gone, in order: while servers end, the operator runs. The CRDs stay:
+// Argo CD deletes none with an Application.
 func (c *elsewhere) cleared() {
 	c.Helper()
 	c.AwaitGone(&corev1.Namespace{ObjectMeta: named(team)})
@@ -114,8 +120,8 @@ func (c *elsewhere) cleared() {
 	}
 }
 
-// TestArgoBringsAllInOneApplication applies argocd-single.yaml for a cluster without any of Freehold's kinds: CRDs, operator,
-// configurations and servers come one after the other, and go in the opposite order.
+// TestArgoBringsAllInOneApplication applies argocd-single.yaml for a cluster without any of Freehold's kinds: CRDs,
+// operator, configurations and servers come one after the other, and go in the opposite order.
 func TestArgoBringsAllInOneApplication(t *testing.T) {
 	a := newArgo(t)
 	c := a.elsewhere()
@@ -169,8 +175,8 @@ func TestArgoBringsAllInTwoApplications(t *testing.T) {
 	c.cleared()
 }
 
-// TestArgoTriesServersAgain: the Application of docs/gitops.md on a cluster without the CRDs. Its sync fails, is tried again, and succeeds
-// when the Application of the operator has brought them.
+// TestArgoTriesServersAgain: the Application of docs/gitops.md on a cluster without the CRDs. Its sync fails, is tried
+// again, and succeeds when the Application of the operator has brought them.
 func TestArgoTriesServersAgain(t *testing.T) {
 	a := newArgo(t)
 	c := a.elsewhere()

@@ -15,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// TestArgoHoldsTheOperator applies argocd-operator.yaml with the chart of this repository, over an installation of it: nothing is ever
-// out of sync, by server-side apply and by the client-side apply that Argo CD does without the option.
+// TestArgoHoldsTheOperator applies argocd-operator.yaml with the chart of this repository, over an installation of it:
+// nothing is ever out of sync, by server-side apply and by the client-side apply that Argo CD does without the option.
 func TestArgoHoldsTheOperator(t *testing.T) {
 	a := newArgo(t)
 	a.withChart(a.repo)
@@ -59,11 +59,12 @@ func (a *argo) operator(charts *repository, revision string) string {
 	if !found {
 		a.Fatalf("argocd-operator.yaml has no source:\n%s", text)
 	}
-	return from + "    repoURL: " + charts.url + "\n    path: config/chart\n    targetRevision: " + revision + "\n  destination: " + to
+	return from + "    repoURL: " + charts.url + "\n    path: config/chart\n    targetRevision: " + revision +
+		"\n  destination: " + to
 }
 
-// TestArgoMakesTheOperatorFirst applies argocd-apps.yaml to a folder with argocd-operator.yaml and the Application of docs/gitops.md:
-// while the operator's pods are not ready there is no Application of servers, and then all are Healthy.
+// TestArgoMakesTheOperatorFirst applies argocd-apps.yaml to a folder with argocd-operator.yaml and the Application of
+// docs/gitops.md: while the operator's pods are not ready there is no Application of servers, and then all are Healthy.
 // Argo CD calls the operator's Healthy also before its first sync, as some of its objects are on the plane already.
 func TestArgoMakesTheOperatorFirst(t *testing.T) {
 	a := newArgo(t)
@@ -77,10 +78,10 @@ func TestArgoMakesTheOperatorFirst(t *testing.T) {
 	apps, own, under := applicationOf("mcp"), applicationOf("freehold"), a.app
 	a.Cleanup(func() {
 		a.Kubelet.Image(image, kit.Runs())
-		for _, app := range []*unstructured.Unstructured{apps, own} { // and leaves the operator
-			a.Delete(app)
-			a.AwaitGone(app)
-		}
+		a.Delete(apps)
+		a.AwaitGone(apps)
+		a.Delete(own) // and leaves the operator
+		a.AwaitGone(own)
 		a.delete(under, "background", team)
 	})
 	a.Force("kubectl", a.at(a.repo.read("config/gitops/argocd-apps.yaml")))
@@ -93,9 +94,9 @@ func TestArgoMakesTheOperatorFirst(t *testing.T) {
 	a.healthy(revision)
 }
 
-// TestArgoUpgradesTheOperatorFirst: a commit to the folder of argocd-apps.yaml raises the operator and the servers. The Application of
-// servers stays at its revision while Argo CD has not read the new chart, which is when the operator's still says what it was before,
-// and while the operator's new pods are not ready.
+// TestArgoUpgradesTheOperatorFirst: a commit to the folder of argocd-apps.yaml raises the operator and the servers. The
+// Application of servers stays at its revision while Argo CD has not read the new chart, which is when the operator's
+// still says what it was before, and while the operator's new pods are not ready.
 func TestArgoUpgradesTheOperatorFirst(t *testing.T) {
 	a := newArgo(t)
 	charts := newRepository(t)
@@ -104,7 +105,8 @@ func TestArgoUpgradesTheOperatorFirst(t *testing.T) {
 	apps, own, under := applicationOf("mcp"), applicationOf("freehold"), a.app
 	commit := func(chart, servers string) string {
 		a.repo.write("apps/operator.yaml", a.operator(charts, chart))
-		a.repo.write("apps/servers.yaml", strings.Replace(a.at(documented(t, "Argo CD")), "targetRevision: main", "targetRevision: "+servers, 1)+"\n")
+		a.repo.write("apps/servers.yaml",
+			strings.Replace(a.at(documented(t, "Argo CD")), "targetRevision: main", "targetRevision: "+servers, 1)+"\n")
 		return a.repo.push("operator and servers")
 	}
 	old := a.repo.push("servers")
@@ -122,13 +124,12 @@ func TestArgoUpgradesTheOperatorFirst(t *testing.T) {
 	a.Force("kubectl", a.at(a.repo.read("config/gitops/argocd-apps.yaml")))
 	a.app = apps
 	a.healthy(first)
-
 	a.repo.edit(base+"notes.yaml", "notes:2.0.1", "notes:2.1.0")
 	raised := a.repo.push("servers of the new release")
-	charts.edit("config/chart/values.yaml", "  tag: \"\"\n  digest: \"\"\n  pullPolicy: IfNotPresent\n\nrunner:", "  tag: next\n  digest: \"\"\n  pullPolicy: IfNotPresent\n\nrunner:")
+	const after = "\n  digest: \"\"\n  pullPolicy: IfNotPresent\n\nrunner:"
+	charts.edit("config/chart/values.yaml", "  tag: \"\""+after, "  tag: next"+after)
 	chart := charts.push("the new release")
-	release := charts.hold()
-	second := commit(chart, raised)
+	release, second := charts.hold(), commit(chart, raised)
 	a.look(apps)
 	a.Await(own, "the Application of the operator states the new release", func() error {
 		if is, _, _ := unstructured.NestedString(own.Object, "spec", "source", "targetRevision"); is != chart {
@@ -157,8 +158,8 @@ func TestArgoUpgradesTheOperatorFirst(t *testing.T) {
 	a.healthy(chart)
 }
 
-// withheld holds that something has not come about while an Application is Progressing. Without a health check of Applications Argo CD
-// pauses two seconds between waves, so it looks for longer.
+// withheld holds that something has not come about while an Application is Progressing. Without a health check of
+// Applications Argo CD pauses two seconds between waves, so it looks for longer.
 func (a *argo) withheld(earlier *unstructured.Unstructured, what string, is func() bool) {
 	a.Helper()
 	a.Await(earlier, "Argo CD says Progressing of "+earlier.GetName(), func() error {
@@ -200,7 +201,8 @@ func (a *argo) holds(kind string) bool {
 	return false
 }
 
-// withChart copies the chart into a repository, with an annotation of the story on everything, so that there is something to sync.
+// withChart copies the chart into a repository, with an annotation of the story on everything, so that there is
+// something to sync.
 func (a *argo) withChart(r *repository) {
 	a.Helper()
 	a.Must(filepath.WalkDir(filepath.Join(root, "config", "chart"), func(path string, entry fs.DirEntry, err error) error {
@@ -214,5 +216,6 @@ func (a *argo) withChart(r *repository) {
 		}
 		return err
 	}), "copying the chart")
-	r.edit("config/chart/values.yaml", "commonAnnotations: {}", fmt.Sprintf("commonAnnotations: {story: %q}", filepath.Base(r.url)))
+	r.edit("config/chart/values.yaml", "commonAnnotations: {}",
+		fmt.Sprintf("commonAnnotations: {story: %q}", filepath.Base(r.url)))
 }

@@ -17,12 +17,13 @@ func clusterSecret(p *kit.Plane, name, address string) string {
 	config, _ := json.Marshal(map[string]any{"tlsClientConfig": map[string]any{ // of bytes, which have no error
 		"caData": p.Config.CAData, "certData": p.Config.CertData, "keyData": p.Config.KeyData,
 	}})
-	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: cluster-%s, labels: {argocd.argoproj.io/secret-type: cluster}}\n"+
+	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: cluster-%s, labels: "+
+		"{argocd.argoproj.io/secret-type: cluster}}\n"+
 		"stringData: {name: %[1]s, server: %q, config: %q}\n", name, address, config)
 }
 
-// register makes the clusters of argocd-applicationset.yaml known: all are the plane, by names that differ, as Argo CD holds two
-// clusters of one address for the same.
+// register makes the clusters of argocd-applicationset.yaml known: all are the plane, by names that differ, as Argo CD
+// holds two clusters of one address for the same.
 func (a *argo) register() {
 	a.Helper()
 	_, port, _ := strings.Cut(strings.TrimRight(strings.TrimPrefix(a.Config.Host, "https://"), "/"), ":")
@@ -31,8 +32,8 @@ func (a *argo) register() {
 	}
 }
 
-// TestArgoTakesATeamToReady applies argocd-applicationset.yaml: an Application for each environment, one after the other, each when that
-// before it is Healthy. Staging waits for a Secret first, and says so.
+// TestArgoTakesATeamToReady applies argocd-applicationset.yaml: an Application for each environment, one after the
+// other, each when that before it is Healthy. Staging waits for a Secret first, and says so.
 func TestArgoTakesATeamToReady(t *testing.T) {
 	a := newArgo(t)
 	a.register()
@@ -75,8 +76,8 @@ func TestArgoTakesATeamToReady(t *testing.T) {
 	a.rolls()
 }
 
-// rolls commits what changes the servers of all environments, and holds that staging waits until dev, which Argo CD has compared with the
-// commit before, is Healthy with it.
+// rolls commits what changes the servers of all environments, and holds that staging waits until dev, which Argo CD has
+// compared with the commit before, is Healthy with it.
 func (a *argo) rolls() {
 	a.Helper()
 	dev, staging, image := applicationOf("mcp-dev"), applicationOf("mcp-staging"), "registry.example.com/team/notes:main"
@@ -108,8 +109,8 @@ func (a *argo) follows(environment, revision string) {
 	}
 }
 
-// TestArgoRaisesEnvironmentsInOrder applies argocd-apps.yaml to a folder with argocd-environments.yaml. A commit raises all three
-// Applications, and each stays as it is while the one before is not Healthy with the new revision.
+// TestArgoRaisesEnvironmentsInOrder applies argocd-apps.yaml to a folder with argocd-environments.yaml. A commit raises
+// all three Applications, and each stays as it is while the one before is not Healthy with the new revision.
 func TestArgoRaisesEnvironmentsInOrder(t *testing.T) {
 	a := newArgo(t)
 	a.register()
@@ -122,7 +123,8 @@ func TestArgoRaisesEnvironmentsInOrder(t *testing.T) {
 		t.Fatalf("argocd-environments.yaml does not pin each Application:\n%s", recipe)
 	}
 	pin := func(servers string) string {
-		a.repo.write("apps/environments.yaml", strings.ReplaceAll(recipe, "targetRevision: 1.0.0", "targetRevision: "+servers))
+		a.repo.write("apps/environments.yaml",
+			strings.ReplaceAll(recipe, "targetRevision: 1.0.0", "targetRevision: "+servers))
 		return a.repo.push("all environments at " + servers)
 	}
 	old := a.repo.push("servers")

@@ -30,14 +30,18 @@ const (
 
 var (
 	kindApplication = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Application"}
-	kindCRD         = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	kindCRD         = schema.GroupVersionKind{
+		Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinition",
+	}
 )
 
 // argoServer is the address of Argo CD's API server, which asks nobody who they are.
 var argoServer string
 
-// startArgo starts Argo CD's application controller, repo server, ApplicationSet controller and API server with the administrator's
-// rights, as Argo CD has them by default, and the cache that they share. The first story of Argo CD does.
+// startArgo starts Argo CD's application controller, repo server, ApplicationSet controller and API server with the
+// administrator's rights, as Argo CD has them by default, and the cache that they share. The first story of Argo CD
+// does.
 var startArgo = sync.OnceValue(func() error {
 	var address [8]string
 	for i := range address {
@@ -60,7 +64,8 @@ var startArgo = sync.OnceValue(func() error {
 		}
 	}
 	environment := []string{
-		"KUBECONFIG=" + kubeconfig, "ARGOCD_FAKE_IN_CLUSTER=true", "ARGOCD_GPG_ENABLED=false", "ARGOCD_ASK_PASS_SOCK=" + filepath.Join(data, "ask.sock"),
+		"KUBECONFIG=" + kubeconfig, "ARGOCD_FAKE_IN_CLUSTER=true", "ARGOCD_GPG_ENABLED=false",
+		"ARGOCD_ASK_PASS_SOCK=" + filepath.Join(data, "ask.sock"),
 		"ARGOCD_TLS_DATA_PATH=" + filepath.Join(data, "tls"), "ARGOCD_SSH_DATA_PATH=" + filepath.Join(data, "ssh"),
 	}
 	program := func(name string, args ...string) error {
@@ -70,19 +75,24 @@ var startArgo = sync.OnceValue(func() error {
 	if err := start(exec.Command(filepath.Join(bin, "redis"), redis)); err != nil {
 		return err
 	}
-	if err := program("argocd-repo-server", "--redis="+redis, "--disable-tls", "--client-ca-path=", "--address=127.0.0.1", "--port="+repoPort,
+	if err := program("argocd-repo-server", "--redis="+redis, "--disable-tls", "--client-ca-path=", "--address=127.0.0.1",
+		"--port="+repoPort,
 		"--metrics-address=127.0.0.1", "--metrics-port="+repoMetrics); err != nil {
 		return err
 	}
-	if err := program("argocd-application-controller", "--namespace="+argoSystem, "--redis="+redis, "--repo-server="+repo, "--repo-server-plaintext",
+	if err := program("argocd-application-controller", "--namespace="+argoSystem, "--redis="+redis, "--repo-server="+repo,
+		"--repo-server-plaintext",
 		"--metrics-port="+port, "--persist-resource-health"); err != nil {
 		return err
 	}
-	if err := program("argocd-server", "--namespace="+argoSystem, "--redis="+redis, "--repo-server="+repo, "--repo-server-plaintext", "--insecure",
-		"--disable-auth", "--address=127.0.0.1", "--port="+serverPort, "--metrics-address=127.0.0.1", "--metrics-port="+serverMetrics); err != nil {
+	if err := program("argocd-server", "--namespace="+argoSystem, "--redis="+redis, "--repo-server="+repo,
+		"--repo-server-plaintext", "--insecure",
+		"--disable-auth", "--address=127.0.0.1", "--port="+serverPort, "--metrics-address=127.0.0.1",
+		"--metrics-port="+serverMetrics); err != nil {
 		return err
 	}
-	return program("argocd-applicationset-controller", "--namespace="+argoSystem, "--argocd-repo-server="+repo, "--repo-server-plaintext",
+	return program("argocd-applicationset-controller", "--namespace="+argoSystem, "--argocd-repo-server="+repo,
+		"--repo-server-plaintext",
 		"--metrics-addr="+address[4], "--probe-addr="+address[5], "--webhook-addr=127.0.0.1:0", "--enable-progressive-syncs")
 })
 
@@ -93,8 +103,8 @@ type argo struct {
 	app  *unstructured.Unstructured
 }
 
-// newArgo installs Argo CD with the health checks of config/gitops, and makes a repository with config/gitops whose folder servers
-// has the team's servers in the namespace team.
+// newArgo installs Argo CD with the health checks of config/gitops, and makes a repository with config/gitops whose
+// folder servers has the team's servers in the namespace team.
 func newArgo(t *testing.T) *argo {
 	t.Helper()
 	a := &argo{Env: newEnv(t, argoSystem), repo: newRepository(t), app: applicationOf("mcp-servers")}
@@ -106,7 +116,8 @@ func newArgo(t *testing.T) *argo {
 	return a
 }
 
-// install applies what Argo CD ships, and argocd-cm.yaml over it with the request of the kubectl patch that docs/gitops.md names.
+// install applies what Argo CD ships, and argocd-cm.yaml over it with the request of the kubectl patch that
+// docs/gitops.md names.
 func (a *argo) install() {
 	a.Helper()
 	install(a.Env, "argo")
@@ -118,7 +129,8 @@ func (a *argo) install() {
 		a.Fatalf("the ConfigMap argocd-cm has lost what Argo CD ships in it: %v", checks.GetLabels())
 	}
 	a.Force("kubectl", "{apiVersion: argoproj.io/v1alpha1, kind: AppProject, metadata: {name: default},"+
-		"spec: {sourceRepos: ['*'], destinations: [{server: '*', namespace: '*'}], clusterResourceWhitelist: [{group: '*', kind: '*'}], orphanedResources: {warn: true}}}")
+		"spec: {sourceRepos: ['*'], destinations: [{server: '*', namespace: '*'}], clusterResourceWhitelist: [{group: '*', "+
+		"kind: '*'}], orphanedResources: {warn: true}}}")
 	a.Must(startArgo(), "starting Argo CD")
 }
 
@@ -138,8 +150,8 @@ func documented(t testing.TB, section string) string {
 	return text
 }
 
-// apply applies the Application of docs/gitops.md, with the address of the story's repository and the changes that a story makes.
-// The story ends with its deletion.
+// apply applies the Application of docs/gitops.md, with the address of the story's repository and the changes that a
+// story makes. The story ends with its deletion.
 func (a *argo) apply(changes ...string) {
 	a.Helper()
 	text := a.at(documented(a, "Argo CD"))
@@ -166,11 +178,12 @@ func (a *argo) admit(namespace string) {
 		a.AwaitGone(old) // of a story that failed
 	}
 	a.Force("admin", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
-	a.On(namespace).Force("external-secrets", "{apiVersion: v1, kind: Secret, metadata: {name: search}, stringData: {token: hidden-token}}")
+	a.On(namespace).Force("external-secrets",
+		"{apiVersion: v1, kind: Secret, metadata: {name: search}, stringData: {token: hidden-token}}")
 }
 
-// delete deletes an Application as `argocd app delete --propagation-policy` does, and waits until all that it applied is gone
-// (https://argo-cd.readthedocs.io/en/stable/user-guide/app_deletion/).
+// delete deletes an Application as `argocd app delete --propagation-policy` does, and waits until all that it applied
+// is gone (https://argo-cd.readthedocs.io/en/stable/user-guide/app_deletion/).
 func (a *argo) delete(app *unstructured.Unstructured, propagation string, namespaces ...string) {
 	a.Helper()
 	finalizer := "resources-finalizer.argocd.argoproj.io"
@@ -199,12 +212,13 @@ func (a *argo) push(message string) string {
 	return revision
 }
 
-// look has Argo CD compare Git with the cluster, and waits until it has. It asks again where Argo CD has not: it loses a request that comes
-// while it writes the status of a new Application.
+// look has Argo CD compare Git with the cluster, and waits until it has. It asks again where Argo CD has not: it loses
+// a request that comes while it writes the status of a new Application.
 func (a *argo) look(app *unstructured.Unstructured) {
 	a.Helper()
 	for end := time.Now().Add(a.Patience); time.Now().Before(end); {
-		a.Patch(app, "argocd", `{"metadata":{"annotations":{"`+refresh+`":"normal","example.com/asked":"`+time.Now().Format(time.RFC3339Nano)+`"}}}`)
+		a.Patch(app, "argocd", `{"metadata":{"annotations":{"`+refresh+`":"normal","example.com/asked":"`+
+			time.Now().Format(time.RFC3339Nano)+`"}}}`)
 		if a.looked(app) {
 			return
 		}

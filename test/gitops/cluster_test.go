@@ -31,9 +31,11 @@ func version() string {
 	return "dev"
 }
 
-// realServer is a server of the team whose image is a real MCP server: two proxies and two backends, so that a rollout fails no call.
+// realServer is a server of the team whose image is a real MCP server: two proxies and two backends, so that a rollout
+// fails no call.
 func realServer(name string) string {
-	return fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: %s}\nspec:\n  image: freehold.dev/everything-server:%s\n"+
+	return fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: %s}\nspec:\n  image: "+
+		"freehold.dev/everything-server:%s\n"+
 		"  args: [-http, \":8080\", -stateless=true]\n  replicas: 2\n  proxy: {replicas: 2}\n", name, version())
 }
 
@@ -41,7 +43,8 @@ func realServer(name string) string {
 func clusterRepository(t *testing.T) *repository {
 	t.Helper()
 	r := newRepository(t)
-	helm := exec.Command(filepath.Join(root, "bin", "tools", "helm"), "template", "freehold", filepath.Join(root, "config", "chart"), "--no-hooks",
+	helm := exec.Command(filepath.Join(root, "bin", "tools", "helm"), "template", "freehold",
+		filepath.Join(root, "config", "chart"), "--no-hooks",
 		"--namespace", kit.SystemNamespace, "--set", "image.tag="+version(), "--set", "runner.image.tag="+version())
 	var errors bytes.Buffer
 	helm.Stderr = &errors
@@ -51,14 +54,16 @@ func clusterRepository(t *testing.T) *repository {
 	}
 	r.write("operator/freehold.yaml", string(rendered))
 	r.write("operator/namespace.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: "+kit.SystemNamespace+"}}\n")
-	r.write(servers+"namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team, labels: {pod-security.kubernetes.io/enforce: restricted}}\n")
+	r.write(servers+"namespace.yaml",
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: team, labels: {pod-security.kubernetes.io/enforce: restricted}}\n")
 	for _, name := range []string{"search", "notes"} {
 		r.write(servers+name+".yaml", realServer(name))
 	}
 	return r
 }
 
-// operatorKustomization is what docs/gitops.md says of servers, of the operator: without it a Kustomization of servers cannot be judged.
+// operatorKustomization is what docs/gitops.md says of servers, of the operator: without it a Kustomization of servers
+// cannot be judged.
 const operatorKustomization = `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: freehold, namespace: flux-system}
@@ -71,9 +76,9 @@ spec:
   sourceRef: {kind: GitRepository, name: servers}
 `
 
-// TestClusterFluxAndArgo: Flux installs the operator from its manifests and then a team's servers, on a cluster that had neither; a commit
-// changes an image while clients call; servers go in the background, as Flux deletes, and in the foreground, as Argo CD does; at last the
-// operator goes, and nothing is left.
+// TestClusterFluxAndArgo: Flux installs the operator from its manifests and then a team's servers, on a cluster that
+// had neither; a commit changes an image while clients call; servers go in the background, as Flux deletes, and in the
+// foreground, as Argo CD does; at last the operator goes, and nothing is left.
 func TestClusterFluxAndArgo(t *testing.T) {
 	f := &flux{Env: newEnv(t, fluxSystem), repo: clusterRepository(t)}
 	f.Force("admin", "{apiVersion: v1, kind: Namespace, metadata: {name: "+fluxSystem+"}}")
@@ -139,7 +144,8 @@ func TestClusterFluxAndArgo(t *testing.T) {
 func (s envOf) runs(server, image string) {
 	s.Helper()
 	var pods corev1.PodList
-	s.Must(s.Client.List(s.Ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels{workload.LabelServer: server}), "listing pods")
+	s.Must(s.Client.List(s.Ctx, &pods, client.InNamespace(s.Namespace),
+		client.MatchingLabels{workload.LabelServer: server}), "listing pods")
 	found := 0
 	for i := range pods.Items {
 		for _, c := range pods.Items[i].Spec.Containers {
@@ -184,12 +190,14 @@ func callAgain(t *testing.T, url string) *caller {
 	return c
 }
 
-// callOnce calls a tool as a client of revision 2026-07-28, on a connection of its own. It is not cut when the story goes on.
+// callOnce calls a tool as a client of revision 2026-07-28, on a connection of its own. It is not cut when the story
+// goes on.
 func callOnce(url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
-		`"name":"test_simple_text","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url,
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
+			`"name":"test_simple_text","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,8 @@ func (s envOf) kept(server *v1alpha1.MCPServer, replicas int32) {
 	}
 }
 
-// TestFluxWritesNothingWhereNothingChanged: 20 rounds of Flux beside Freehold, an autoscaler and an authorization controller.
+// TestFluxWritesNothingWhereNothingChanged: 20 rounds of Flux beside Freehold, an autoscaler and an authorization
+// controller.
 func TestFluxWritesNothingWhereNothingChanged(t *testing.T) {
 	f := newFlux(t)
 	f.repo.withOthers("dev")
@@ -103,7 +104,8 @@ func TestFluxWritesNothingWhereNothingChanged(t *testing.T) {
 }
 
 // TestFluxAndAFieldOfTwo: Git states what Freehold states too, and both keep it; Git states what an autoscaler writes,
-// and Git's number comes back each time Flux looks; when Git gives it up it is the default's, until the autoscaler acts.
+// and Git's number comes back each time Flux looks; when Git gives it up it is the default's, until the autoscaler
+// acts.
 func TestFluxAndAFieldOfTwo(t *testing.T) {
 	f := newFlux(t)
 	f.repo.withOthers("dev")
@@ -177,7 +179,10 @@ func TestFluxPrunes(t *testing.T) {
 // childless waits until nothing is left that Freehold made for a server.
 func (s envOf) childless(name string) {
 	s.Helper()
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{}} {
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{},
+		&corev1.ConfigMapList{}, &corev1.PodList{},
+	} {
 		s.AwaitAll(list, "nothing is left of "+name, func() error {
 			if left := meta.LenList(list); left > 0 {
 				return fmt.Errorf("there are %d of %T", left, list)

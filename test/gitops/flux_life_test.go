@@ -19,7 +19,8 @@ func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name}
 
 // server is a server of the team in an environment.
 func (f *flux) server(environment, name string) (*kit.Env, *v1alpha1.MCPServer) {
-	return f.On("team-" + environment), &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "team-" + environment, Name: name}}
+	return f.On("team-" + environment),
+		&v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "team-" + environment, Name: name}}
 }
 
 // current fails unless kstatus calls a server current.
@@ -34,8 +35,8 @@ func (f *flux) current(environment, name string) *v1alpha1.MCPServer {
 	return server
 }
 
-// TestFluxTakesATeamToReady applies the whole of flux.yaml: production follows staging, and the servers are Ready when Flux
-// says so, with a Secret that SOPS decrypted.
+// TestFluxTakesATeamToReady applies the whole of flux.yaml: production follows staging, and the servers are Ready when
+// Flux says so, with a Secret that SOPS decrypted.
 func TestFluxTakesATeamToReady(t *testing.T) {
 	f := newFlux(t)
 	revision := "main@sha1:" + f.repo.push("servers")
@@ -118,25 +119,30 @@ func TestFluxSaysWhatAServerDoes(t *testing.T) {
 	f.fails("notes", "registry.invalid/team/notes:2.0.2")
 
 	// Fixed by the next commit.
-	f.repo.edit(base+"notes.yaml", "  image: registry.invalid/team/notes:2.0.2\n  progressDeadlineSeconds: 20\n", "  image: registry.example.com/team/notes:2.0.1\n")
+	f.repo.edit(base+"notes.yaml", "  image: registry.invalid/team/notes:2.0.2\n  progressDeadlineSeconds: 20\n",
+		"  image: registry.example.com/team/notes:2.0.1\n")
 	f.ready("dev", f.push("the image that is"))
 	if c := ready(f.current("dev", "notes")); c == nil || c.Status != "True" {
 		t.Errorf("the server that was fixed says %+v", c)
 	}
 }
 
-// fails has Git name an image that is not there: Flux says which server failed, long before its timeout, and the server says why.
+// fails has Git name an image that is not there: Flux says which server failed, long before its timeout, and the server
+// says why.
 func (f *flux) fails(name, image string) {
 	f.Helper()
 	f.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
-	f.repo.edit(base+name+".yaml", "  image: registry.example.com/team/notes:2.0.1\n", "  image: "+image+"\n  progressDeadlineSeconds: 20\n")
+	f.repo.edit(base+name+".yaml", "  image: registry.example.com/team/notes:2.0.1\n",
+		"  image: "+image+"\n  progressDeadlineSeconds: 20\n")
 	message := f.says("dev", f.push("an image that is not there"), "False", "HealthCheckFailed")
-	if !strings.Contains(message, "failed early due to stalled resources: [MCPServer/team-dev/"+name+" status: 'Failed']") {
+	if !strings.Contains(message, "failed early due to stalled resources: [MCPServer/team-dev/"+name+
+		" status: 'Failed']") {
 		f.Errorf("Flux does not name the server, or waited for its timeout: %s", message)
 	}
 	s, server := f.server("dev", name)
 	s.Read(server)
-	if c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Status != "True" || !strings.Contains(c.Message, image) {
+	if c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionStalled); c == nil ||
+		c.Status != "True" || !strings.Contains(c.Message, image) {
 		f.Errorf("the server that failed says %+v", c)
 	}
 }

@@ -32,8 +32,8 @@ var (
 	kindGitRepository = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}
 )
 
-// startFlux starts source-controller and kustomize-controller with the administrator's rights, as Flux has them by default.
-// The first story of Flux does.
+// startFlux starts source-controller and kustomize-controller with the administrator's rights, as Flux has them by
+// default. The first story of Flux does.
 var startFlux = sync.OnceValue(func() error {
 	for _, module := range []string{"flux", "source"} {
 		if err := plane.ApplyDir(context.Background(), filepath.Join(bin, "manifests", module)); err != nil {
@@ -54,7 +54,8 @@ var startFlux = sync.OnceValue(func() error {
 	if err := start(source, environment...); err != nil {
 		return err
 	}
-	return start(exec.Command(filepath.Join(bin, "kustomize-controller"), append(common, "--requeue-dependency=5s")...), environment...)
+	return start(exec.Command(filepath.Join(bin, "kustomize-controller"), append(common, "--requeue-dependency=5s")...),
+		environment...)
 })
 
 // flux is a story with Flux: a repository, and what of config/gitops/flux.yaml was applied.
@@ -63,8 +64,8 @@ type flux struct {
 	repo *repository
 }
 
-// newFlux makes a repository with config/gitops and a Secret for the servers, encrypted as config/gitops/sops.yaml says.
-// Whatever Flux applies for the story is pruned when it ends.
+// newFlux makes a repository with config/gitops and a Secret for the servers, encrypted as config/gitops/sops.yaml
+// says. Whatever Flux applies for the story is pruned when it ends.
 func newFlux(t *testing.T) *flux {
 	t.Helper()
 	f := &flux{Env: newEnv(t, fluxSystem), repo: newRepository(t)}
@@ -88,17 +89,20 @@ func (f *flux) encrypt() {
 	if !strings.HasPrefix(placeholder, "age1") {
 		f.Fatalf("config/gitops/sops.yaml names no key of age:\n%s", rules)
 	}
-	f.repo.write(base+"search-secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: search}\nstringData: {token: hidden-token}\n")
+	f.repo.write(base+"search-secret.yaml",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: search}\nstringData: {token: hidden-token}\n")
 	sops := exec.Command(filepath.Join(bin, "sops"), "encrypt", "--in-place", base+"search-secret.yaml")
 	sops.Dir = f.repo.dir
 	if out, err := sops.CombinedOutput(); err != nil {
 		f.Fatalf("sops: %v\n%s", err, out)
 	}
-	if text := f.repo.read(base + "search-secret.yaml"); strings.Contains(text, "hidden-token") || !strings.Contains(text, "name: search") {
+	if text := f.repo.read(base + "search-secret.yaml"); strings.Contains(text, "hidden-token") ||
+		!strings.Contains(text, "name: search") {
 		f.Fatalf("sops.yaml does not encrypt the Secret's values alone:\n%s", text)
 	}
 	f.repo.edit(base+"kustomization.yaml", "- search.yaml\n", "- search.yaml\n- search-secret.yaml\n")
-	f.Force("admin", fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: sops-age}\nstringData: {keys.agekey: %q}", key))
+	f.Force("admin", fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: sops-age}\nstringData: {keys.agekey: %q}",
+		key))
 }
 
 // apply applies the GitRepository of flux.yaml and the Kustomizations of these environments.
@@ -113,7 +117,8 @@ func (f *flux) apply(environments ...string) {
 // git applies documents of a recipe as kubectl does, with the address of the story's repository.
 func (f *flux) git(recipe string, wanted func(*unstructured.Unstructured) bool) {
 	f.Helper()
-	text := strings.ReplaceAll(f.repo.read("config/gitops/"+recipe), "https://git.example.com/team/servers.git", f.repo.url)
+	text := strings.ReplaceAll(f.repo.read("config/gitops/"+recipe), "https://git.example.com/team/servers.git",
+		f.repo.url)
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := f.Intent(document)
 		if !wanted(object) {

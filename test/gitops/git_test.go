@@ -103,7 +103,9 @@ func newRepository(t testing.TB) *repository {
 
 func (r *repository) git(dir string, args ...string) string {
 	r.Helper()
-	command := exec.Command("git", append([]string{"-c", "user.name=team", "-c", "user.email=team@example.com", "-c", "commit.gpgsign=false"}, args...)...) //nolint:gosec // the arguments are this package's
+	command := exec.Command("git",
+		append([]string{"-c", "user.name=team", "-c", "user.email=team@example.com", "-c", "commit.gpgsign=false"},
+			args...)...) //nolint:gosec // the arguments are this package's
 	command.Dir = dir
 	out, err := command.CombinedOutput()
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// install applies the CRDs and settings of a folder that build.sh fills, and waits until the API server serves their kinds.
+// install applies the CRDs and settings of a folder that build.sh fills, and waits until the API server serves their
+// kinds.
 func install(s *kit.Env, folder string) {
 	s.Helper()
 	files, err := filepath.Glob(filepath.Join(bin, "manifests", folder, "*.yaml"))
@@ -52,8 +53,8 @@ func served(s *kit.Env, crd *unstructured.Unstructured) {
 	}
 }
 
-// TestRecipesKeepTheirSchemas: the API server takes each object of the recipes whose controllers are not built here, by the CRDs of
-// their projects, in a dry run; it does not take a field that they do not have.
+// TestRecipesKeepTheirSchemas: the API server takes each object of the recipes whose controllers are not built here, by
+// the CRDs of their projects, in a dry run; it does not take a field that they do not have.
 func TestRecipesKeepTheirSchemas(t *testing.T) {
 	s := newEnv(t, fluxSystem)
 	s.Force("admin", "{apiVersion: v1, kind: Namespace, metadata: {name: "+fluxSystem+"}}")
@@ -68,7 +69,8 @@ func TestRecipesKeepTheirSchemas(t *testing.T) {
 				t.Errorf("%s: %v\n%s", recipe, err, document)
 			}
 			wrong := strings.Replace(document, "\nspec:\n", "\nspec:\n  unknown: {}\n", 1)
-			if _, err := s.ApplyErr("kubectl", wrong, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "unknown") {
+			if _, err := s.ApplyErr("kubectl", wrong, client.DryRunAll); err == nil ||
+				!strings.Contains(err.Error(), "unknown") {
 				t.Errorf("%s: the API server says %v of a field that is none:\n%s", recipe, err, wrong)
 			}
 		}

@@ -13,12 +13,15 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// versions are the resourceVersions of all that Git or Freehold keep in a namespace: an apply that changes nothing is no write,
-// and leaves them (https://kubernetes.io/docs/reference/using-api/server-side-apply/).
+// versions are the resourceVersions of all that Git or Freehold keep in a namespace: an apply that changes nothing is
+// no write, and leaves them (https://kubernetes.io/docs/reference/using-api/server-side-apply/).
 func versions(s *kit.Env) kit.Versions {
 	s.Helper()
 	found := s.Versions()
-	for _, list := range []client.ObjectList{&v1alpha1.MCPOIDCConfigList{}, &v1alpha1.MCPAuthzConfigList{}, &corev1.SecretList{}} {
+	for _, list := range []client.ObjectList{
+		&v1alpha1.MCPOIDCConfigList{}, &v1alpha1.MCPAuthzConfigList{},
+		&corev1.SecretList{},
+	} {
 		s.Must(s.Client.List(s.Ctx, list, client.InNamespace(s.Namespace)), "listing")
 		s.Must(meta.EachListItem(list, func(o runtime.Object) error {
 			object := o.(client.Object) //nolint:forcetypeassert // of a list of such

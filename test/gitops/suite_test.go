@@ -1,6 +1,7 @@
-// Package gitops holds config/gitops and docs/gitops.md to Flux and to Argo CD: their controllers, as hack/gitops/build.sh builds
-// them, read the recipes from a Git server and apply them, beside the operator's program, on a control plane with pretended pods
-// (test/kit). Each story applies the recipes as they are shipped; only addresses are the test's. make test-gitops runs them.
+// Package gitops holds config/gitops and docs/gitops.md to Flux and to Argo CD: their controllers, as
+// hack/gitops/build.sh builds them, read the recipes from a Git server and apply them, beside the operator's program,
+// on a control plane with pretended pods (test/kit). Each story applies the recipes as they are shipped; only addresses
+// are the test's. make test-gitops runs them.
 package gitops
 
 import (
@@ -27,7 +28,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// patience is how long a story waits for one step of a tool on a busy machine. Flux asks again after 30 seconds, and a minute.
+// patience is how long a story waits for one step of a tool on a busy machine. Flux asks again after 30 seconds, and a
+// minute.
 const patience = 5 * time.Minute
 
 var (
@@ -64,8 +66,9 @@ func run(m *testing.M) int {
 // ending is how long before the end of go test's time all programs are ended.
 const ending = 30 * time.Second
 
-// before ends all programs before go test's time is over, which ends this process and nothing that it has started. The control plane's
-// are killed: with stories that still watch, an API server takes minutes to end. What it returns takes that back.
+// before ends all programs before go test's time is over, which ends this process and nothing that it has started. The
+// control plane's are killed: with stories that still watch, an API server takes minutes to end. What it returns takes
+// that back.
 func before(end func() error) func() bool {
 	flag.Parse()
 	limit, ok := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration)
@@ -149,7 +152,8 @@ func pretend(ctx context.Context) (err error) {
 	if err := writeKubeconfig(config, plane.OperatorConfig()); err != nil {
 		return err
 	}
-	return start(exec.Command(operator, "--runner-image=freehold.dev/runner:test", "--probe-address=0", "--identity-namespace="+kit.SystemNamespace),
+	return start(exec.Command(operator, "--runner-image=freehold.dev/runner:test", "--probe-address=0",
+		"--identity-namespace="+kit.SystemNamespace),
 		"KUBECONFIG="+config)
 }
 
@@ -157,7 +161,9 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	return clientcmd.WriteToFile(clientcmdapi.Config{
 		CurrentContext: "c",
 		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"c": {Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData},
+		},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {
 			Token: config.BearerToken, ClientCertificate: config.CertFile, ClientCertificateData: config.CertData,
 			ClientKey: config.KeyFile, ClientKeyData: config.KeyData,
@@ -165,7 +171,8 @@ func writeKubeconfig(path string, config *rest.Config) error {
 	}, path)
 }
 
-// newEnv is a story's view of the plane, in a namespace that may exist. What a story does when it ends is waited for too.
+// newEnv is a story's view of the plane, in a namespace that may exist. What a story does when it ends is waited for
+// too.
 func newEnv(t *testing.T, namespace string) *kit.Env {
 	t.Helper()
 	if strings.HasPrefix(t.Name(), "TestCluster") != onCluster() {
@@ -201,13 +208,19 @@ type process struct {
 
 // start starts a program that runs until all stories have ended.
 func start(command *exec.Cmd, environment ...string) error {
-	p := &process{command: command, ended: make(chan struct{}), log: filepath.Join(work, fmt.Sprintf("%d-%s.log", len(processes), filepath.Base(command.Path)))}
+	p := &process{
+		command: command, ended: make(chan struct{}),
+		log: filepath.Join(work, fmt.Sprintf("%d-%s.log", len(processes), filepath.Base(command.Path))),
+	}
 	log, err := os.Create(p.log)
 	if err != nil {
 		return err
 	}
 	command.Stdout, command.Stderr = log, log
-	command.Env = append([]string{"PATH=" + bin + ":" + filepath.Join(root, "bin", "tools") + ":" + os.Getenv("PATH"), "HOME=" + work, "TMPDIR=" + work}, environment...)
+	command.Env = append([]string{
+		"PATH=" + bin + ":" + filepath.Join(root, "bin", "tools") + ":" + os.Getenv("PATH"),
+		"HOME=" + work, "TMPDIR=" + work,
+	}, environment...)
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", command.Path, err)
 	}

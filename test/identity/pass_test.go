@@ -30,21 +30,24 @@ import (
 // good order.
 func operate(s *kit.Env) (end func()) {
 	s.Helper()
-	return s.Run(program, plane.OperatorConfig(), "--runner-image=freehold.dev/runner:test", "--namespaces="+s.Namespace, "--probe-address=0",
+	return s.Run(program, plane.OperatorConfig(), "--runner-image=freehold.dev/runner:test", "--namespaces="+s.Namespace,
+		"--probe-address=0",
 		"--leader-elect", "--lease-namespace="+kit.SystemNamespace, "--identity-namespace="+kit.SystemNamespace)
 }
 
 // ready waits until the server is, for its present spec, with so many replicas.
 func ready(s *kit.Env, server *v1alpha1.MCPServer, generation int64, replicas int32) {
 	s.Helper()
-	s.Await(server, fmt.Sprintf("the server is ready with generation %d and %d replicas", generation, replicas), func() error {
-		c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
-		w, n := server.Status.Workload, server.Status.ReadyReplicas
-		if c == nil || c.Status != "True" || c.ObservedGeneration != server.Generation || w == nil || w.Generation != generation || n == nil || *n != replicas {
-			return fmt.Errorf("its status is %+v", server.Status)
-		}
-		return nil
-	})
+	s.Await(server, fmt.Sprintf("the server is ready with generation %d and %d replicas", generation, replicas),
+		func() error {
+			c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
+			w, n := server.Status.Workload, server.Status.ReadyReplicas
+			if c == nil || c.Status != "True" || c.ObservedGeneration != server.Generation || w == nil ||
+				w.Generation != generation || n == nil || *n != replicas {
+				return fmt.Errorf("its status is %+v", server.Status)
+			}
+			return nil
+		})
 }
 
 // TestEveryPassWorks is the life of a server under the operator's program with
@@ -73,7 +76,8 @@ func TestEveryPassWorks(t *testing.T) {
 	}
 	// Outdated run configs are removed once no pod can mount them. Short ones are no objects.
 	for i := range 4 {
-		s.Apply("git", kit.Server("echo", fmt.Sprintf("registry.example.com/echo:%d", 3+i), "args: ["+strings.Repeat("x", 17<<10)+"]"))
+		s.Apply("git", kit.Server("echo", fmt.Sprintf("registry.example.com/echo:%d", 3+i),
+			"args: ["+strings.Repeat("x", 17<<10)+"]"))
 		ready(s, server, int64(3+i), 3)
 	}
 	shared(s)
@@ -87,7 +91,8 @@ func TestEveryPassWorks(t *testing.T) {
 
 	log := audited(t, s.Namespace)
 	writtenByWhoOwns(t, s.Namespace, log)
-	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner, contract.IdentityRemoteRunner) {
+	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner,
+		contract.IdentityRemoteRunner) {
 		everyRightIsUsed(t, s.Namespace, identity, log)
 	}
 }
@@ -95,9 +100,12 @@ func TestEveryPassWorks(t *testing.T) {
 // shared is the life of configurations that a suspended server refers to.
 func shared(s *kit.Env) {
 	s.Helper()
-	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: company}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
-	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
-	refers := s.Intent(kit.Server("refers", "registry.example.com/echo:1", "suspend: true\noidcConfigRef: {name: company}\nauthzConfigRef: {name: company}"))
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: company}, spec: {oidc: "+
+		"{issuer: 'https://a.example.com'}}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: "+
+		"{policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	refers := s.Intent(kit.Server("refers", "registry.example.com/echo:1",
+		"suspend: true\noidcConfigRef: {name: company}\nauthzConfigRef: {name: company}"))
 	s.Must(s.Client.Create(s.Ctx, refers), "making a server that refers to them")
 	meta := metav1.ObjectMeta{Name: "company", Namespace: s.Namespace}
 	login, policies := &v1alpha1.MCPOIDCConfig{ObjectMeta: meta}, &v1alpha1.MCPAuthzConfig{ObjectMeta: meta}
@@ -129,10 +137,12 @@ func remote(s *kit.Env) {
 	}
 	proxy := &v1alpha1.MCPRemoteProxy{ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: s.Namespace}}
 	for i := range 4 {
-		s.Apply("git", fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, spec: {url: 'https://mcp.example.com/%d', headers: [%s]}}", i, strings.Join(headers, ", ")))
+		s.Apply("git", fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, "+
+			"spec: {url: 'https://mcp.example.com/%d', headers: [%s]}}", i, strings.Join(headers, ", ")))
 		s.Await(proxy, "it is ready", func() error {
 			c, w := meta.FindStatusCondition(proxy.Status.Conditions, v1alpha1.ConditionReady), proxy.Status.Workload
-			if c == nil || c.Status != "True" || c.ObservedGeneration != proxy.Generation || w == nil || w.Generation != int64(i+1) || proxy.Status.URL == "" {
+			if c == nil || c.Status != "True" || c.ObservedGeneration != proxy.Generation || w == nil ||
+				w.Generation != int64(i+1) || proxy.Status.URL == "" {
 				return fmt.Errorf("its status is %+v", proxy.Status)
 			}
 			return nil
@@ -146,7 +156,8 @@ func remote(s *kit.Env) {
 func leader(s *kit.Env) string {
 	s.Helper()
 	lease := &coordinationv1.Lease{}
-	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: kit.SystemNamespace, Name: contract.LeaseName}, lease), "reading the Lease")
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: kit.SystemNamespace, Name: contract.LeaseName}, lease),
+		"reading the Lease")
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
@@ -165,7 +176,8 @@ func audited(t *testing.T, namespace string) []auditv1.Event {
 			continue // the last line may still be being written
 		}
 		ours := strings.HasPrefix(asker(e), "system:serviceaccount:"+kit.SystemNamespace+":freehold-") ||
-			asker(e) == userOf(contract.IdentityRunner, namespace) || asker(e) == userOf(contract.IdentityRemoteRunner, namespace)
+			asker(e) == userOf(contract.IdentityRunner, namespace) ||
+			asker(e) == userOf(contract.IdentityRemoteRunner, namespace)
 		if !ours || e.ObjectRef.Namespace != namespace && e.ObjectRef.Resource != "leases" {
 			continue
 		}
@@ -225,7 +237,8 @@ func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 		case slices.Contains([]string{"get", "list", "watch"}, e.Verb):
 			continue
 		// The API server refuses force to a patch that is no apply.
-		case e.ObjectRef.Resource == "secrets" && e.Verb == "patch" && identity != "" && (e.ResponseStatus.Code == 201 || e.ResponseStatus.Code == 409):
+		case e.ObjectRef.Resource == "secrets" && e.Verb == "patch" && identity != "" &&
+			(e.ResponseStatus.Code == 201 || e.ResponseStatus.Code == 409):
 			// Made, or left as it is: never forced.
 		case e.Verb != "patch" || identity == "" || request.Query().Get("force") != "true":
 			t.Errorf("%s is no apply of ours", what)

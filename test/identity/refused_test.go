@@ -26,7 +26,8 @@ func everybody(t *testing.T, s *kit.Env) map[string]*rest.Config {
 	server := makeServer(t, s, "echo")
 	grantor := connect(t, installed(contract.IdentityRBAC))
 	for _, resource := range []string{"roles", "rolebindings"} {
-		s.Must(server.apply(s.Ctx, grantor, contract.RBACChildren, "", server.intents[resource]), "making the runner's rights")
+		s.Must(server.apply(s.Ctx, grantor, contract.RBACChildren, "", server.intents[resource]),
+			"making the runner's rights")
 	}
 	all := map[string]*rest.Config{
 		contract.IdentityOperator: plane.OperatorConfig(),
@@ -58,28 +59,41 @@ func TestWhatNobodyMayDo(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	meta := metav1.ObjectMeta{Name: "theirs", Namespace: s.Namespace}
 	s.Must(s.Client.Create(s.Ctx, &corev1.Secret{ObjectMeta: meta}), "making a Secret")
-	labelled := metav1.ObjectMeta{Name: "echo-session", Namespace: s.Namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "freehold"}}
+	labelled := metav1.ObjectMeta{
+		Name: "echo-session", Namespace: s.Namespace,
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "freehold"},
+	}
 	s.Must(s.Client.Create(s.Ctx, &corev1.Secret{ObjectMeta: labelled}), "making a Secret like one of ours")
 	s.Must(s.Client.Create(s.Ctx, &appsv1.StatefulSet{ObjectMeta: meta, Spec: idle()}), "making somebody's StatefulSet")
 	for identity, config := range everybody(t, s) {
 		t.Run(identity, func(t *testing.T) {
 			c := connect(t, config)
 			merge := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
-			forbidden(t, "reading a Secret", c.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "theirs"}, &corev1.Secret{}), `cannot get resource "secrets"`)
-			forbidden(t, "listing Secrets", c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.Namespace)), `cannot list resource "secrets"`)
+			forbidden(t, "reading a Secret",
+				c.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "theirs"}, &corev1.Secret{}),
+				`cannot get resource "secrets"`)
+			forbidden(t, "listing Secrets", c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.Namespace)),
+				`cannot list resource "secrets"`)
 			// The answer to a patch holds the Secret, also to one of nothing.
 			for _, name := range []string{"theirs", "echo-session"} {
 				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
 				forbidden(t, "a patch of Secret "+name, c.Patch(t.Context(), secret.DeepCopy(), merge))
-				forbidden(t, "a patch of nothing of Secret "+name, c.Patch(t.Context(), secret.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`))))
-				forbidden(t, "a dry run of it", c.Patch(t.Context(), secret.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`)), client.DryRunAll))
+				forbidden(t, "a patch of nothing of Secret "+name,
+					c.Patch(t.Context(), secret.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`))))
+				forbidden(t, "a dry run of it",
+					c.Patch(t.Context(), secret.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`)), client.DryRunAll))
 				secret.SetGroupVersionKind(contract.Secret.GroupVersionKind)
 				again := unstructuredOf(s, secret)
-				forbidden(t, "an apply of Secret "+name, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(again), client.FieldOwner(contract.MCPServerChildren), client.ForceOwnership))
+				forbidden(t, "an apply of Secret "+name,
+					c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(again),
+						client.FieldOwner(contract.MCPServerChildren), client.ForceOwnership))
 			}
 			forbidden(t, "a pod", c.Create(t.Context(), &corev1.Pod{ObjectMeta: meta}), `cannot create resource "pods"`)
-			forbidden(t, "a kind of others", c.Create(t.Context(), &batchv1.Job{ObjectMeta: meta}), `cannot create resource "jobs"`)
-			forbidden(t, "a change of a kind of others", c.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}, merge), `cannot patch resource "namespaces"`)
+			forbidden(t, "a kind of others", c.Create(t.Context(), &batchv1.Job{ObjectMeta: meta}),
+				`cannot create resource "jobs"`)
+			forbidden(t, "a change of a kind of others",
+				c.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}, merge),
+				`cannot patch resource "namespaces"`)
 			forbidden(t, "a change of another's object", c.Patch(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta}, merge))
 			for _, object := range []client.Object{
 				&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{GenerateName: "any-", Namespace: s.Namespace}, Spec: idle()},
@@ -102,10 +116,13 @@ func TestTheGrantorUsesNothingThatItGrants(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	server, c := makeServer(t, s, "echo"), connect(t, installed(contract.IdentityRBAC))
 	for _, resource := range []string{"statefulsets", "services"} {
-		forbidden(t, "applying "+resource, server.apply(s.Ctx, c, contract.RBACChildren, "", server.intents[resource]), "has no grant on "+resource)
+		forbidden(t, "applying "+resource, server.apply(s.Ctx, c, contract.RBACChildren, "", server.intents[resource]),
+			"has no grant on "+resource)
 	}
-	forbidden(t, "reporting", server.apply(s.Ctx, c, contract.RBACChildren, "status", server.intents["mcpservers/status"]), "has no grant on mcpservers/status")
-	forbidden(t, "writing as a runner", server.apply(s.Ctx, c, contract.RunnerBackend, "", server.intents["statefulsets"]), "freehold-rbac belongs to Freehold")
+	forbidden(t, "reporting", server.apply(s.Ctx, c, contract.RBACChildren, "status", server.intents["mcpservers/status"]),
+		"has no grant on mcpservers/status")
+	forbidden(t, "writing as a runner", server.apply(s.Ctx, c, contract.RunnerBackend, "", server.intents["statefulsets"]),
+		"freehold-rbac belongs to Freehold")
 }
 
 // TestTheProcessActsAsItsControllersOnly holds that a process may impersonate
@@ -139,10 +156,12 @@ func TestTheProcessActsAsItsControllersOnly(t *testing.T) {
 		if g.Owner == contract.MCPRemoteProxy {
 			intent = server.intents[resource+ofRemote]
 		}
-		forbidden(t, resource+" as "+string(g.Manager), server.apply(s.Ctx, process, g.Manager, g.Object.Subresource, intent), "cannot patch resource")
+		forbidden(t, resource+" as "+string(g.Manager), server.apply(s.Ctx, process, g.Manager, g.Object.Subresource, intent),
+			"cannot patch resource")
 	}
 	controller := as(account(kit.SystemNamespace, contract.IdentityMCPServer))
-	s.Must(server.apply(s.Ctx, controller, contract.MCPServerChildren, "", server.intents["serviceaccounts"]), "writing as a controller")
+	s.Must(server.apply(s.Ctx, controller, contract.MCPServerChildren, "", server.intents["serviceaccounts"]),
+		"writing as a controller")
 }
 
 // TestAConfigurationsStatusIsItsControllers holds that nobody else of ours may write
@@ -160,7 +179,8 @@ func TestAConfigurationsStatusIsItsControllers(t *testing.T) {
 			object.SetName("echo")
 			object.SetNamespace(s.Namespace)
 			merge := client.RawPatch(types.MergePatchType, []byte(`{"status":{"workloads":7}}`))
-			forbidden(t, resource+"/status as "+identity, connect(t, config).Status().Patch(t.Context(), object, merge), "cannot patch resource")
+			forbidden(t, resource+"/status as "+identity, connect(t, config).Status().Patch(t.Context(), object, merge),
+				"cannot patch resource")
 			forbidden(t, resource+" as "+identity, connect(t, config).Patch(t.Context(), object, merge), "cannot patch resource")
 		}
 	}

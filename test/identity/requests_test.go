@@ -55,7 +55,8 @@ func (x *trial) request(s *kit.Env) (request, string) {
 		return x.read(), "cannot impersonate"
 	case x.resource == "mcpservers/finalizers":
 		return x.apply(map[string]string{
-			contract.IdentityMCPServer: "serviceaccounts", contract.IdentityRBAC: "roles", contract.IdentityRunner: "statefulsets",
+			contract.IdentityMCPServer: "serviceaccounts", contract.IdentityRBAC: "roles",
+			contract.IdentityRunner: "statefulsets",
 		}[x.identity]), "finalizers"
 	case x.resource == "mcpremoteproxies/finalizers":
 		return x.apply(map[string]string{
@@ -89,7 +90,8 @@ func (x *trial) request(s *kit.Env) (request, string) {
 
 // intent is that of the identity about a resource.
 func (x *trial) intent(resource string) *unstructured.Unstructured {
-	if own, ok := x.server.intents["runner/"+resource]; ok && (x.identity == contract.IdentityRunner || x.identity == contract.IdentityRemoteRunner) {
+	if own, ok := x.server.intents["runner/"+resource]; ok &&
+		(x.identity == contract.IdentityRunner || x.identity == contract.IdentityRemoteRunner) {
 		return own
 	}
 	if own, ok := x.server.intents[resource+ofRemote]; ok && x.identity == contract.IdentityMCPRemoteProxy {
@@ -120,7 +122,8 @@ func (x *trial) apply(resource string) request {
 	for _, g := range freehold.Grants {
 		// The claim has a grant of its own on the status, which is not tried.
 		if g.Identity != x.identity || g.Object.Kind != intent.GetKind() || g.Object.Subresource != sub ||
-			!g.Named(intent.GetName()) || g.Manager == contract.MCPServerWorkload || g.Manager == contract.MCPRemoteProxyWorkload {
+			!g.Named(intent.GetName()) || g.Manager == contract.MCPServerWorkload ||
+			g.Manager == contract.MCPRemoteProxyWorkload {
 			continue
 		}
 		return func(ctx context.Context, c client.WithWatch) error {
@@ -186,12 +189,17 @@ func kindOf(group, resource string) schema.GroupVersionKind {
 			return g.Object.GroupVersionKind
 		}
 	}
-	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: map[string]string{"pods": "Pod", "events": "Event", "leases": "Lease"}[resource]}
+	return schema.GroupVersionKind{
+		Group: group, Version: "v1",
+		Kind: map[string]string{"pods": "Pod", "events": "Event", "leases": "Lease"}[resource],
+	}
 }
 
 // lead creates or updates the leader's Lease, as client-go's election does.
 func (x *trial) lead() request {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: contract.LeaseName, Namespace: x.server.object.Namespace}}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: contract.LeaseName, Namespace: x.server.object.Namespace},
+	}
 	return func(ctx context.Context, c client.WithWatch) error {
 		if x.verb == "create" {
 			return c.Create(ctx, lease)
@@ -215,7 +223,8 @@ func (x *trial) report(s *kit.Env) request {
 		return func(ctx context.Context, c client.WithWatch) error { return c.Create(ctx, event()) }
 	}
 	s.Must(s.Client.Create(s.Ctx, event()), "making an event")
-	again := fmt.Sprintf(`{"series":{"count":2,"lastObservedTime":%q}}`, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
+	again := fmt.Sprintf(`{"series":{"count":2,"lastObservedTime":%q}}`,
+		metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
 	return func(ctx context.Context, c client.WithWatch) error {
 		return c.Patch(ctx, event(), client.RawPatch(types.StrategicMergePatchType, []byte(again)))
 	}

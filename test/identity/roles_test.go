@@ -71,7 +71,8 @@ type trial struct {
 func TestEveryRightIsNeeded(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	var trials []*trial
-	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner, contract.IdentityRemoteRunner) {
+	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner,
+		contract.IdentityRemoteRunner) {
 		known := len(trials)
 		for i := range rightsOf(rbac.Rules(freehold, identity, "")) {
 			name, whose := fmt.Sprintf("s%d-%d", known, i), ""
@@ -84,7 +85,10 @@ func TestEveryRightIsNeeded(t *testing.T) {
 				bind(s, name+".remote-runner", rbac.Rules(freehold, identity, whose))
 			}
 			rules := rbac.Rules(freehold, identity, whose)
-			x := &trial{right: rightsOf(rules)[i], identity: identity, account: "without-" + name, server: makeServer(t, s, name)}
+			x := &trial{
+				right: rightsOf(rules)[i], identity: identity, account: "without-" + name,
+				server: makeServer(t, s, name),
+			}
 			bind(s, x.account, without(rules, x.right))
 			trials = append(trials, x)
 		}
@@ -128,9 +132,12 @@ func bind(s *kit.Env, account string, rules []rbacv1.PolicyRule) {
 // awaitRoles returns once the API server holds to what was bound before.
 func awaitRoles(t *testing.T, s *kit.Env) {
 	t.Helper()
-	bind(s, "last", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}}})
+	bind(s, "last", []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}},
+	})
 	c := connect(t, plane.AsServiceAccount(s.Namespace, "last"))
-	s.Must(eventually(func() error { return c.List(s.Ctx, &corev1.ConfigMapList{}, client.InNamespace(s.Namespace)) }), "waiting for the roles")
+	s.Must(eventually(func() error { return c.List(s.Ctx, &corev1.ConfigMapList{}, client.InNamespace(s.Namespace)) }),
+		"waiting for the roles")
 }
 
 // eventually asks again while the API server has not seen a role yet.

@@ -53,11 +53,13 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	backend, err := workload.Backend(run)
 	s.Must(err, "building the backend")
 	for resource, ac := range map[string]any{
-		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
-		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
+		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner),
+		"rolebindings": workload.RoleBinding(owner),
+		"configmaps":   config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
 		"networkpolicies": workload.BackendNetworkPolicy(made.object, podtemplate.Options{}),
-		"secrets":         workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), strings.Repeat("k", 32)),
-		"statefulsets":    backend, "runner/services": workload.BackendService(run),
+		"secrets": workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID),
+			strings.Repeat("k", 32)),
+		"statefulsets": backend, "runner/services": workload.BackendService(run),
 	} {
 		made.intents[resource] = unstructuredOf(s, ac)
 	}
@@ -67,10 +69,13 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	const reported = "status: {observedGeneration: 1}"
 	made.states(s, contract.MCPServer, "mcpservers", "metadata: {finalizers: ["+contract.Finalizer+"]}")
 	made.states(s, contract.MCPServer, "mcpservers/status", reported)
-	made.states(s, contract.MCPServer, "runner/mcpservers/status", `status: {conditions: [{type: BackendApplied, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
+	made.states(s, contract.MCPServer, "runner/mcpservers/status",
+		`status: {conditions: [{type: BackendApplied, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
 	made.remote(t, s)
-	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: "+name+"}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
-	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: "+name+"}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: "+name+
+		"}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: "+name+
+		"}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
 	for _, c := range contract.Configs() {
 		made.states(s, c.Object, c.Object.Resource(), "metadata: {finalizers: ["+c.Finalizer+"]}")
 		made.states(s, c.Object, c.Object.Resource()+"/status", reported)
@@ -83,7 +88,8 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 	t.Helper()
 	object := &v1alpha1.MCPRemoteProxy{}
 	object.Name = made.object.Name
-	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: "+object.Name+"}, spec: {url: 'https://mcp.example.com/mcp'}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: "+object.Name+
+		"}, spec: {url: 'https://mcp.example.com/mcp'}}")
 	s.Read(object)
 	rendered := workload.Render(object, podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
 	if len(rendered.Problems) > 0 {
@@ -95,15 +101,18 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 	s.Must(err, "building the proxy")
 	owner := workload.OwnerOf(object)
 	for resource, ac := range map[string]any{
-		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
-		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, object.Spec.Proxy),
+		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner),
+		"rolebindings": workload.RoleBinding(owner),
+		"configmaps":   config, "deployments": proxy, "services": workload.ProxyService(owner, object.Spec.Proxy),
 		"secrets": workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), strings.Repeat("k", 32)),
 	} {
 		made.intents[resource+ofRemote] = unstructuredOf(s, ac)
 	}
-	made.states(s, contract.MCPRemoteProxy, "mcpremoteproxies", "metadata: {finalizers: ["+contract.MCPRemoteProxies().Finalizer+"]}")
+	made.states(s, contract.MCPRemoteProxy, "mcpremoteproxies",
+		"metadata: {finalizers: ["+contract.MCPRemoteProxies().Finalizer+"]}")
 	made.states(s, contract.MCPRemoteProxy, "mcpremoteproxies/status", "status: {observedGeneration: 1}")
-	made.states(s, contract.MCPRemoteProxy, "runner/mcpremoteproxies/status", `status: {conditions: [{type: BackendAnswers, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
+	made.states(s, contract.MCPRemoteProxy, "runner/mcpremoteproxies/status",
+		`status: {conditions: [{type: BackendAnswers, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
 }
 
 // states keeps an intent about an object of the server's name.
@@ -127,7 +136,9 @@ func unstructuredOf(s *kit.Env, ac any) *unstructured.Unstructured {
 }
 
 // apply applies by force, as the writer does.
-func (*server) apply(ctx context.Context, c client.Client, manager ownership.Manager, sub string, intent *unstructured.Unstructured) error {
+func (*server) apply(
+	ctx context.Context, c client.Client, manager ownership.Manager, sub string, intent *unstructured.Unstructured,
+) error {
 	ac := client.ApplyConfigurationFromUnstructured(intent.DeepCopy())
 	options := client.ApplyOptions{FieldManager: string(manager), Force: new(true)}
 	if sub == "" {
@@ -139,5 +150,6 @@ func (*server) apply(ctx context.Context, c client.Client, manager ownership.Man
 // stands has the object of an intent there, by somebody else's hand.
 func (*server) stands(s *kit.Env, intent *unstructured.Unstructured) {
 	s.Helper()
-	s.Must(s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(intent.DeepCopy()), client.FieldOwner("somebody")), "making what stands")
+	s.Must(s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(intent.DeepCopy()),
+		client.FieldOwner("somebody")), "making what stands")
 }

@@ -17,15 +17,18 @@ var accepted = map[string]string{
 	"a registry in upper case":     "image: Registry.example.com/echo:1",
 	"a path with dots":             "path: /mcp/v1.0/..a/b..",
 	"the root as path":             "path: /",
-	"quantities":                   "resources: {limits: {cpu: 0, memory: 1.5Gi, nvidia.com/gpu: 1, hugepages-2Mi: 2Mi, ephemeral-storage: 1e3}, requests: {cpu: 0}}",
+	"quantities": "resources: {limits: {cpu: 0, memory: 1.5Gi, nvidia.com/gpu: 1, hugepages-2Mi: 2Mi, " +
+		"ephemeral-storage: 1e3}, requests: {cpu: 0}}",
 	"origins":                      `proxy: {allowedOrigins: ["https://app.example.com", "http://localhost:3000", "http://[::1]:3000", "vscode-webview://0a1b"]}`,
 	"a public URL":                 `proxy: {publicURL: "https://mcp.example.com:8443/echo?a=b"}`,
 	"a ServiceAccount with a dot":  "serviceAccountName: team.robot-1",
 	"a ServiceAccount with runner": "serviceAccountName: runner-1",
 	"the longest argument":         "args: [" + strings.Repeat("x", 131072) + "]",
-	"a claim of one pod":           "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeMode: Filesystem, accessModes: [ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}}]",
-	"a claim of a block device":    "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeMode: Block, accessModes: [ReadWriteOnce, ReadOnlyMany], resources: {requests: {storage: 1Gi}}}}]",
-	"words of any kind as args":    `args: ["{{ .Values.a }}", "", "\a", "ü", "8080"]`,
+	"a claim of one pod": "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeMode: Filesystem, " +
+		"accessModes: [ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}}]",
+	"a claim of a block device": "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeMode: Block, accessModes: " +
+		"[ReadWriteOnce, ReadOnlyMany], resources: {requests: {storage: 1Gi}}}}]",
+	"words of any kind as args": `args: ["{{ .Values.a }}", "", "\a", "ü", "8080"]`,
 }
 
 // A rule that is too strict would refuse what works.

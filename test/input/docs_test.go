@@ -16,26 +16,47 @@ import (
 var advice = []struct{ words, instead string }{
 	{`must be of type object: "null"`, `give the volume another name, or empty it with kubectl edit, which is no apply`},
 	{`must be of type date-time`, `write a time with its zone, in quotes: "2026-05-06T07:08:09Z"`},
-	{`of type string|expected string|unmarshal number .* of type string`, `write a text; put a number, true or false in quotes`},
+	{
+		`of type string|expected string|unmarshal number .* of type string`,
+		`write a text; put a number, true or false in quotes`,
+	},
 	{`of type integer,string: "number"`, `put it in quotes, "0.5", or write thousandths, 500m`},
 	{`of type (integer|number|int32)|expected numeric|expected integer`, `write a whole number, without quotes`},
 	{`of type boolean|expected boolean`, `write true or false, without quotes`},
 	{`of type array|expected list`, `write a list: begin each item with -, or put [ ] around it`},
-	{`of type object|expected map|non-map elements|must be an object`, `write a map: each line a field and its value, name: value`},
+	{
+		`of type object|expected map|non-map elements|must be an object`,
+		`write a map: each line a field and its value, name: value`,
+	},
 	{`unknown field "\w+"`, `move it below spec`},
-	{`unknown field "spec\.(containers|nodeSelector)"`, `write it into spec.podTemplate.spec, whose fields kubectl explain pod.spec names`},
+	{
+		`unknown field "spec\.(containers|nodeSelector)"`,
+		`write it into spec.podTemplate.spec, whose fields kubectl explain pod.spec names`,
+	},
 	{`unknown field "spec\.proxy\.service\.port"`, `write spec.proxy.port, which is the Service's port, too`},
 	{`unknown field "spec\.\w+Ref\.namespace"`, `remove it: the object has to be in the server's namespace`},
-	{`unknown field "spec\.(oidc|kubernetes)\.`, `correct the name: kubectl explain mcpoidcconfig.spec --recursive shows where each field belongs`},
-	{`unknown field|not declared in schema`, `correct the name: kubectl explain mcpserver.spec --recursive shows where each field belongs`},
+	{
+		`unknown field "spec\.(oidc|kubernetes)\.`,
+		`correct the name: kubectl explain mcpoidcconfig.spec --recursive shows where each field belongs`,
+	},
+	{
+		`unknown field|not declared in schema`,
+		`correct the name: kubectl explain mcpserver.spec --recursive shows where each field belongs`,
+	},
 	{`Required value|omits all key fields`, `write the field`},
 	{`Duplicate value|duplicate entries|already set in map|unmarshal errors`, `keep one of them`},
-	{`spec\.(args|command)\b.*Too|too large`, `write less: put long texts into a ConfigMap, and mount it with spec.volumes`},
+	{
+		`spec\.(args|command)\b.*Too|too large`,
+		`write less: put long texts into a ConfigMap, and mount it with spec.volumes`,
+	},
 	{`spec\.env: Too many`, `write fewer: envFrom takes all keys of a ConfigMap or Secret`},
 	{`annotations: Too long`, `write fewer annotations, or shorter ones`},
 	{`Too many`, `write fewer`},
 	{`Too long`, `write a shorter one`},
-	{`volumeClaimTemplates in body should have at least 1`, `write a template, or leave the field out: it cannot be filled later`},
+	{
+		`volumeClaimTemplates in body should have at least 1`,
+		`write a template, or leave the field out: it cannot be filled later`,
+	},
 	{`should be (greater|less) than or equal to|at least 1|supported values`, `write a value that the message allows`},
 	{`a valid label must`, `write at most 63 letters, digits, - _ and .`},
 }
@@ -59,7 +80,7 @@ func (r row) instead() (string, bool) {
 }
 
 func TestEveryMessageOrTheDocumentSaysWhatToWrite(t *testing.T) {
-	for _, subject := range append(refused(), namedRows...) {
+	for _, subject := range append(refused(), judged()...) {
 		for _, row := range subject.rows {
 			if _, ok := row.instead(); !ok {
 				t.Errorf("%s, %s: neither %q nor an advice says what to write instead", subject.title, row.mistake, row.says)
@@ -106,7 +127,7 @@ func document() string {
 		subject.write(&text)
 	}
 	text.WriteString(middle)
-	for _, subject := range namedRows {
+	for _, subject := range judged() {
 		subject.write(&text)
 	}
 	return text.String()

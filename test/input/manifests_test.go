@@ -27,8 +27,10 @@ var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 // manifests are read as YAML only; what of them can be judged without their
 // operators is judged in test/schema and test/integration.
 var ofOthers = []string{
-	"argoproj.io", "cert-manager.io", "external-secrets.io", "gateway.networking.k8s.io", "helm.toolkit.fluxcd.io", "image.toolkit.fluxcd.io",
-	"kustomize.config.k8s.io", "kustomize.toolkit.fluxcd.io", "monitoring.coreos.com", "source.toolkit.fluxcd.io", "keda.sh",
+	"argoproj.io", "cert-manager.io", "external-secrets.io", "gateway.networking.k8s.io", "helm.toolkit.fluxcd.io",
+	"image.toolkit.fluxcd.io",
+	"kustomize.config.k8s.io", "kustomize.toolkit.fluxcd.io", "monitoring.coreos.com", "source.toolkit.fluxcd.io",
+	"keda.sh",
 }
 
 // manifest is one document of YAML, and where it stands.
@@ -57,7 +59,8 @@ func manifests(t *testing.T) []manifest {
 		return err
 	}), "reading the pages")
 	for _, pattern := range []string{
-		"../../cmd/kubectl-freehold/testdata/golden/import-*.yaml", "../../config/gitops/*.yaml", "../../config/gitops/team/base/*.yaml",
+		"../../cmd/kubectl-freehold/testdata/golden/import-*.yaml", "../../config/gitops/*.yaml",
+		"../../config/gitops/team/base/*.yaml",
 	} {
 		paths, err := filepath.Glob(pattern)
 		must(t, err, "finding manifests")

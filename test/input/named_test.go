@@ -2,6 +2,7 @@ package input
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestTheOperatorNames(t *testing.T) {
 	workload := *running.server.Status.Workload
 	running.server.ManagedFields = nil
 	before := running.Versions()
-	for i, subject := range namedRows {
+	for i, subject := range judged() {
 		t.Run(subject.title, func(t *testing.T) {
 			for j, row := range subject.rows {
 				t.Run(row.mistake, func(t *testing.T) {
@@ -90,3 +91,6 @@ func (r *runningEnv) onlyServersMoved(t *testing.T, before kit.Versions) {
 		}
 	}
 }
+
+// judged are all rows about what only the operator can judge.
+func judged() []subject { return slices.Concat(namedRows, templateRows) }

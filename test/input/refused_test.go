@@ -20,7 +20,7 @@ import (
 // refused are all rows that the API server refuses.
 func refused() []subject {
 	var all []subject
-	for _, rows := range [][]subject{objectRows, runRows, serveRows, loginRows, remoteRows} {
+	for _, rows := range [][]subject{objectRows, runRows, volumeRows, serveRows, proxyRows, loginRows, remoteRows} {
 		all = append(all, rows...)
 	}
 	return all

@@ -17,27 +17,93 @@ func items(n int, format string) string {
 // runRows are about what runs: image, command, environment.
 var runRows = []subject{
 	{"spec.image", []row{
-		{mistake: "missing", whole: whole(version, kind, "{name: NAME}", "spec: {port: 8080}"), field: "spec.image", says: "Required value"},
+		{
+			mistake: "missing", whole: whole(version, kind, "{name: NAME}", "spec: {port: 8080}"), field: "spec.image",
+			says: "Required value",
+		},
 		{
 			mistake: "nothing", spec: "image:", field: "spec.image", says: "Required value",
 			applied: "Invalid value: \"null\": spec.image in body must be of type string: \"null\"",
 		},
-		{mistake: "empty", spec: `image: ""`, field: "spec.image", says: "Invalid value: \"\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "a space", spec: `image: " "`, field: "spec.image", says: "Invalid value: \" \": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "template marks of Helm", spec: `image: "{{ .Values.image }}"`, field: "spec.image", says: "Invalid value: \"{{ .Values.image }}\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "template marks of a shell", spec: "image: ${IMAGE}", field: "spec.image", says: "Invalid value: \"${IMAGE}\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "a placeholder", spec: "image: <your image>", field: "spec.image", says: "Invalid value: \"<your image>\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "a line break at the end", spec: "image: |\n  registry.example.com/echo:1", field: "spec.image", says: "Invalid value: \"registry.example.com/echo:1\\n\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "a control character", spec: `image: "echo\a:1"`, field: "spec.image", says: "Invalid value: \"echo\\a:1\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "a character that is not seen", spec: `image: "echo\u200b:1"`, field: "spec.image", says: "Invalid value: \"echo\\u200b:1\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "unicode", spec: "image: registry.example.com/écho:1", field: "spec.image", says: "Invalid value: \"registry.example.com/écho:1\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "a URL", spec: "image: https://registry.example.com/echo:1", field: "spec.image", says: "Invalid value: \"https://registry.example.com/echo:1\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "no tag behind the colon, as a template that rendered nothing leaves it", spec: `image: "registry.example.com/echo:"`, field: "spec.image", says: "Invalid value: \"registry.example.com/echo:\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "no digest behind the @", spec: `image: "registry.example.com/echo@sha256:"`, field: "spec.image", says: "Invalid value: \"registry.example.com/echo@sha256:\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "two tags", spec: `image: "registry.example.com/echo:1:2"`, field: "spec.image", says: "Invalid value: \"registry.example.com/echo:1:2\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "a repository in upper case", spec: "image: registry.example.com/Echo:1", field: "spec.image", says: "Invalid value: \"registry.example.com/Echo:1\": image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"},
-		{mistake: "too long", spec: "image: " + strings.Repeat("a", 1025), show: "image: (1025 letters)", field: "spec.image", says: "Too long: may not be more than 1024 bytes"},
-		{mistake: "1 MiB", spec: "image: " + strings.Repeat("a", 1<<20), show: "image: (1 MiB)", field: "spec.image", says: "Too long: may not be more than 1024 bytes"},
+		{
+			mistake: "empty", spec: `image: ""`, field: "spec.image",
+			says: "Invalid value: \"\": image must be an image reference without scheme, spaces or template marks, its " +
+				"repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "a space", spec: `image: " "`, field: "spec.image",
+			says: "Invalid value: \" \": image must be an image reference without scheme, spaces or template marks, its " +
+				"repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "template marks of Helm", spec: `image: "{{ .Values.image }}"`, field: "spec.image",
+			says: "Invalid value: \"{{ .Values.image }}\": image must be an image reference without scheme, spaces or " +
+				"template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "template marks of a shell", spec: "image: ${IMAGE}", field: "spec.image",
+			says: "Invalid value: \"${IMAGE}\": image must be an image reference without scheme, spaces or template marks, " +
+				"its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "a placeholder", spec: "image: <your image>", field: "spec.image",
+			says: "Invalid value: \"<your image>\": image must be an image reference without scheme, spaces or template " +
+				"marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "a line break at the end", spec: "image: |\n  registry.example.com/echo:1", field: "spec.image",
+			says: "Invalid value: \"registry.example.com/echo:1\\n\": image must be an image reference without scheme, spaces " +
+				"or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "a control character", spec: `image: "echo\a:1"`, field: "spec.image",
+			says: "Invalid value: \"echo\\a:1\": image must be an image reference without scheme, spaces or template marks, " +
+				"its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "a character that is not seen", spec: `image: "echo\u200b:1"`, field: "spec.image",
+			says: "Invalid value: \"echo\\u200b:1\": image must be an image reference without scheme, spaces or template " +
+				"marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "unicode", spec: "image: registry.example.com/écho:1", field: "spec.image",
+			says: "Invalid value: \"registry.example.com/écho:1\": image must be an image reference without scheme, spaces or " +
+				"template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "a URL", spec: "image: https://registry.example.com/echo:1", field: "spec.image",
+			says: "Invalid value: \"https://registry.example.com/echo:1\": image must be an image reference without scheme, " +
+				"spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "no tag behind the colon, as a template that rendered nothing leaves it",
+			spec:    `image: "registry.example.com/echo:"`, field: "spec.image",
+			says: "Invalid value: \"registry.example.com/echo:\": image must be an image reference without scheme, spaces or " +
+				"template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "no digest behind the @", spec: `image: "registry.example.com/echo@sha256:"`, field: "spec.image",
+			says: "Invalid value: \"registry.example.com/echo@sha256:\": image must be an image reference without scheme, " +
+				"spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "two tags", spec: `image: "registry.example.com/echo:1:2"`, field: "spec.image",
+			says: "Invalid value: \"registry.example.com/echo:1:2\": image must be an image reference without scheme, spaces " +
+				"or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "a repository in upper case", spec: "image: registry.example.com/Echo:1", field: "spec.image",
+			says: "Invalid value: \"registry.example.com/Echo:1\": image must be an image reference without scheme, spaces or " +
+				"template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3",
+		},
+		{
+			mistake: "too long", spec: "image: " + strings.Repeat("a", 1025), show: "image: (1025 letters)", field: "spec.image",
+			says: "Too long: may not be more than 1024 bytes",
+		},
+		{
+			mistake: "1 MiB", spec: "image: " + strings.Repeat("a", 1<<20), show: "image: (1 MiB)", field: "spec.image",
+			says: "Too long: may not be more than 1024 bytes",
+		},
 		{
 			mistake: "a number", spec: "image: 1", field: "spec.image",
 			says:    "Invalid value: \"integer\": spec.image in body must be of type string: \"integer\"",
@@ -50,8 +116,9 @@ var runRows = []subject{
 		},
 		{
 			mistake: "repository and tag apart, as charts have them", spec: "image: {repository: echo, tag: \"1\"}",
-			says:    "unknown field \"spec.image.repository\", unknown field \"spec.image.tag\"",
-			applied: ".spec.image: expected string, got &value.valueUnstructured{Value:map[string]interface {}{\"repository\":\"echo\", \"tag\":\"1\"}}",
+			says: "unknown field \"spec.image.repository\", unknown field \"spec.image.tag\"",
+			applied: ".spec.image: expected string, got &value.valueUnstructured{Value:map[string]interface " +
+				"{}{\"repository\":\"echo\", \"tag\":\"1\"}}",
 		},
 	}},
 	{"spec.command and spec.args", []row{
@@ -75,7 +142,10 @@ var runRows = []subject{
 			says:    "Invalid value: \"boolean\": spec.args[1] in body must be of type string: \"boolean\"",
 			applied: ".spec.args[1]: expected string, got &value.valueUnstructured{Value:true}",
 		},
-		{mistake: "nothing in args", spec: "args: [--verbose, null]", field: "spec.args[1]", says: "Invalid value: \"null\": spec.args[1] in body must be of type string: \"null\""},
+		{
+			mistake: "nothing in args", spec: "args: [--verbose, null]", field: "spec.args[1]",
+			says: "Invalid value: \"null\": spec.args[1] in body must be of type string: \"null\"",
+		},
 		{
 			mistake: "a list in args", spec: "args: [[--verbose]]", field: "spec.args[0]",
 			says:    "Invalid value: \"array\": spec.args[0] in body must be of type string: \"array\"",
@@ -85,11 +155,28 @@ var runRows = []subject{
 			mistake: "a map as args", spec: "args: {port: 8080}", says: "unknown field \"spec.args.port\"",
 			applied: ".spec.args: expected list, got &{map[port:8080]}",
 		},
-		{mistake: "too many args", spec: "args: " + items(257, "a%d"), show: "args: (257 items)", field: "spec.args", says: "Too many: 257: must have at most 256 items"},
-		{mistake: "too many words of a command", spec: "command: " + items(257, "a%d"), show: "command: (257 items)", field: "spec.command", says: "Too many: 257: must have at most 256 items"},
-		{mistake: "an argument that no Linux takes", spec: "args: [" + strings.Repeat("x", 131073) + "]", show: "args: [(128 KiB and one letter)]", field: "spec.args[0]", says: "Too long: may not be more than 131072 bytes"},
-		{mistake: "a command that no Linux takes", spec: "command: [" + strings.Repeat("x", 131073) + "]", show: "command: [(128 KiB and one letter)]", field: "spec.command[0]", says: "Too long: may not be more than 131072 bytes"},
-		{mistake: "more than etcd stores", spec: "args: " + items(13, "%d"+strings.Repeat("x", 122880)), show: "args: (13 items of 120 KiB)", says: "etcdserver: request is too large"},
+		{
+			mistake: "too many args", spec: "args: " + items(257, "a%d"), show: "args: (257 items)", field: "spec.args",
+			says: "Too many: 257: must have at most 256 items",
+		},
+		{
+			mistake: "too many words of a command", spec: "command: " + items(257, "a%d"), show: "command: (257 items)",
+			field: "spec.command", says: "Too many: 257: must have at most 256 items",
+		},
+		{
+			mistake: "an argument that no Linux takes", spec: "args: [" + strings.Repeat("x", 131073) + "]",
+			show: "args: [(128 KiB and one letter)]", field: "spec.args[0]",
+			says: "Too long: may not be more than 131072 bytes",
+		},
+		{
+			mistake: "a command that no Linux takes", spec: "command: [" + strings.Repeat("x", 131073) + "]",
+			show: "command: [(128 KiB and one letter)]", field: "spec.command[0]",
+			says: "Too long: may not be more than 131072 bytes",
+		},
+		{
+			mistake: "more than etcd stores", spec: "args: " + items(13, "%d"+strings.Repeat("x", 122880)),
+			show: "args: (13 items of 120 KiB)", says: "etcdserver: request is too large",
+		},
 	}},
 	{"spec.env", []row{
 		{
@@ -103,7 +190,8 @@ var runRows = []subject{
 		},
 		{
 			mistake: "no name", spec: "env: [{value: debug}]", field: "spec.env[0].name", says: "Required value",
-			applied: ".spec.env: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)",
+			applied: ".spec.env: element 0: associative list with keys has an element that omits all key fields [\"name\"] " +
+				"(and doesn't have default values for any key fields)",
 		},
 		{
 			mistake: "a number", spec: "env: [{name: LEVEL, value: 1}]", field: "spec.env[0].value",
@@ -115,7 +203,10 @@ var runRows = []subject{
 			says:    "Invalid value: \"boolean\": spec.env[0].value in body must be of type string: \"boolean\"",
 			applied: ".spec.env[name=\"VERBOSE\"].value: expected string, got &value.valueUnstructured{Value:true}",
 		},
-		{mistake: "value and valueFrom", spec: "env: [{name: A, value: b, valueFrom: {secretKeyRef: {name: s, key: k}}}]", field: "spec", says: "Invalid value: an env item has either value or valueFrom: remove one of them"},
+		{
+			mistake: "value and valueFrom", spec: "env: [{name: A, value: b, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
+			field: "spec", says: "Invalid value: an env item has either value or valueFrom: remove one of them",
+		},
 		{
 			mistake: "the same name twice", spec: "env: [{name: A, value: a}, {name: A, value: b}]", field: "spec.env[1]",
 			says:    "Duplicate value: {\"name\":\"A\"}",
@@ -130,8 +221,14 @@ var runRows = []subject{
 			says:    "unknown field \"spec.env[0].valueFrom.secretRef\"",
 			applied: ".spec.env[name=\"A\"].valueFrom.secretRef: field not declared in schema",
 		},
-		{mistake: "no key", spec: "env: [{name: A, valueFrom: {secretKeyRef: {name: s}}}]", field: "spec.env[0].valueFrom.secretKeyRef.key", says: "Required value"},
-		{mistake: "10,000 items", spec: "env: " + items(10000, "{name: A%d, value: a}"), show: "env: (10,000 items)", field: "spec.env", says: "Too many: 10000: must have at most 256 items"},
+		{
+			mistake: "no key", spec: "env: [{name: A, valueFrom: {secretKeyRef: {name: s}}}]",
+			field: "spec.env[0].valueFrom.secretKeyRef.key", says: "Required value",
+		},
+		{
+			mistake: "10,000 items", spec: "env: " + items(10000, "{name: A%d, value: a}"), show: "env: (10,000 items)",
+			field: "spec.env", says: "Too many: 10000: must have at most 256 items",
+		},
 	}},
 	{"spec.envFrom", []row{
 		{
@@ -149,11 +246,21 @@ var runRows = []subject{
 			says:    "unknown field \"spec.envFrom[0].configMap\"",
 			applied: ".spec.envFrom[0].configMap: field not declared in schema",
 		},
-		{mistake: "too many", spec: "envFrom: " + items(65, "{configMapRef: {name: a%d}}"), show: "envFrom: (65 items)", field: "spec.envFrom", says: "Too many: 65: must have at most 64 items"},
+		{
+			mistake: "too many", spec: "envFrom: " + items(65, "{configMapRef: {name: a%d}}"), show: "envFrom: (65 items)",
+			field: "spec.envFrom", says: "Too many: 65: must have at most 64 items",
+		},
 	}},
 	{"spec.imagePullPolicy and spec.imagePullSecrets", []row{
-		{mistake: "lower case", spec: "imagePullPolicy: always", field: "spec.imagePullPolicy", says: "Unsupported value: \"always\": supported values: \"Always\", \"IfNotPresent\", \"Never\""},
-		{mistake: "empty, as a template that rendered nothing leaves it", spec: `imagePullPolicy: ""`, field: "spec.imagePullPolicy", says: "Unsupported value: \"\": supported values: \"Always\", \"IfNotPresent\", \"Never\""},
+		{
+			mistake: "lower case", spec: "imagePullPolicy: always", field: "spec.imagePullPolicy",
+			says: "Unsupported value: \"always\": supported values: \"Always\", \"IfNotPresent\", \"Never\"",
+		},
+		{
+			mistake: "empty, as a template that rendered nothing leaves it", spec: `imagePullPolicy: ""`,
+			field: "spec.imagePullPolicy",
+			says:  "Unsupported value: \"\": supported values: \"Always\", \"IfNotPresent\", \"Never\"",
+		},
 		{
 			mistake: "a text", spec: "imagePullSecrets: registry", field: "spec.imagePullSecrets",
 			says:    "Invalid value: \"string\": spec.imagePullSecrets in body must be of type array: \"string\"",
@@ -169,99 +276,100 @@ var runRows = []subject{
 			says:    "Duplicate value: {\"name\":\"a\"}",
 			applied: ".spec.imagePullSecrets: duplicate entries for key [name=\"a\"]",
 		},
-		{mistake: "too many", spec: "imagePullSecrets: " + items(17, "{name: a%d}"), show: "imagePullSecrets: (17 items)", field: "spec.imagePullSecrets", says: "Too many: 17: must have at most 16 items"},
+		{
+			mistake: "too many", spec: "imagePullSecrets: " + items(17, "{name: a%d}"), show: "imagePullSecrets: (17 items)",
+			field: "spec.imagePullSecrets", says: "Too many: 17: must have at most 16 items",
+		},
 	}},
 	{"spec.serviceAccountName", []row{
-		{mistake: "upper case", spec: "serviceAccountName: Robot", field: "spec.serviceAccountName", says: "Invalid value: \"Robot\": serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"},
-		{mistake: "with its namespace", spec: "serviceAccountName: team-a/robot", field: "spec.serviceAccountName", says: "Invalid value: \"team-a/robot\": serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"},
-		{mistake: "template marks", spec: `serviceAccountName: "{{ .Values.serviceAccount }}"`, field: "spec.serviceAccountName", says: "Invalid value: \"{{ .Values.serviceAccount }}\": serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"},
+		{
+			mistake: "upper case", spec: "serviceAccountName: Robot", field: "spec.serviceAccountName",
+			says: "Invalid value: \"Robot\": serviceAccountName must be the name of a ServiceAccount of this namespace, of " +
+				"lower-case letters, digits, - and .: write for example echo, or leave the field out",
+		},
+		{
+			mistake: "with its namespace", spec: "serviceAccountName: team-a/robot", field: "spec.serviceAccountName",
+			says: "Invalid value: \"team-a/robot\": serviceAccountName must be the name of a ServiceAccount of this " +
+				"namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out",
+		},
+		{
+			mistake: "template marks", spec: `serviceAccountName: "{{ .Values.serviceAccount }}"`,
+			field: "spec.serviceAccountName",
+			says: "Invalid value: \"{{ .Values.serviceAccount }}\": serviceAccountName must be the name of a ServiceAccount " +
+				"of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out",
+		},
 		{
 			mistake: "an object", spec: "serviceAccountName: {name: robot}",
-			says:    "unknown field \"spec.serviceAccountName.name\"",
-			applied: ".spec.serviceAccountName: expected string, got &value.valueUnstructured{Value:map[string]interface {}{\"name\":\"robot\"}}",
+			says: "unknown field \"spec.serviceAccountName.name\"",
+			applied: ".spec.serviceAccountName: expected string, got &value.valueUnstructured{Value:map[string]interface " +
+				"{}{\"name\":\"robot\"}}",
 		},
-		{mistake: "that of a runner", spec: "serviceAccountName: echo-runner", field: "spec.serviceAccountName", says: "Invalid value: \"echo-runner\": accounts that end in -runner are those of Freehold's runners: choose another"},
-		{mistake: "too long", spec: "serviceAccountName: " + strings.Repeat("a", 254), show: "serviceAccountName: (254 letters)", field: "spec.serviceAccountName", says: "Too long: may not be more than 253 bytes"},
+		{
+			mistake: "that of a runner", spec: "serviceAccountName: echo-runner", field: "spec.serviceAccountName",
+			says: "Invalid value: \"echo-runner\": accounts that end in -runner are those of Freehold's runners: choose another",
+		},
+		{
+			mistake: "too long", spec: "serviceAccountName: " + strings.Repeat("a", 254),
+			show: "serviceAccountName: (254 letters)", field: "spec.serviceAccountName",
+			says: "Too long: may not be more than 253 bytes",
+		},
 	}},
 	{"spec.network.egress", []row{
-		{mistake: "a rule that allows everything", spec: "network: {egress: [{}]}", field: "spec.network.egress[0]", says: "Invalid value: a rule without to and ports would allow every connection: write to, ports or both, or leave egress out to allow all"},
-		{mistake: "a place of nothing", spec: "network: {egress: [{to: [{}]}]}", field: "spec.network.egress[0].to[0]", says: "Invalid value: a place is either ipBlock, or podSelector and namespaceSelector: write one of them"},
-		{mistake: "pods and addresses in one", spec: "network: {egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}, podSelector: {}}]}]}", field: "spec.network.egress[0].to[0]", says: "Invalid value: a place is either ipBlock, or podSelector and namespaceSelector: write one of them"},
-		{mistake: "an address in place of a range", spec: "network: {egress: [{to: [{ipBlock: {cidr: 203.0.113.7}}]}]}", field: "spec.network.egress[0].to[0].ipBlock.cidr", says: "Invalid value: \"203.0.113.7\": cidr must be a range of addresses that begins at its first one: write for example 203.0.113.0/24, or 203.0.113.7/32 for one address"},
-		{mistake: "a range that begins elsewhere", spec: "network: {egress: [{to: [{ipBlock: {cidr: 203.0.113.7/24}}]}]}", field: "spec.network.egress[0].to[0].ipBlock.cidr", says: "Invalid value: \"203.0.113.7/24\": cidr must be a range of addresses that begins at its first one: write for example 203.0.113.0/24, or 203.0.113.7/32 for one address"},
-		{mistake: "an exception outside", spec: "network: {egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8, except: [192.168.0.0/16]}}]}]}", field: "spec.network.egress[0].to[0].ipBlock", says: "Invalid value: each item of except must be a smaller range within cidr: write for example cidr: 10.0.0.0/8 and except: [10.1.0.0/16]"},
-		{mistake: "an exception that is no range", spec: "network: {egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.1.2.3]}}]}]}", field: "spec.network.egress[0].to[0].ipBlock.except[0]", says: "Invalid value: \"10.1.2.3\": except must hold ranges of addresses that begin at their first one: write for example 203.0.113.128/25"},
-		{mistake: "a range of ports that ends before it begins", spec: "network: {egress: [{ports: [{port: 443, endPort: 80}]}]}", field: "spec.network.egress[0].ports[0]", says: "Invalid value: endPort must not be below port: write the last port of the range, or leave it out"},
-		{mistake: "a port of no number", spec: "network: {egress: [{ports: [{protocol: TCP}]}]}", field: "spec.network.egress[0].ports[0].port", says: "Required value"},
-		{mistake: "a domain name", spec: "network: {egress: [{to: [{fqdn: example.com}]}]}", says: "unknown field \"spec.network.egress[0].to[0].fqdn\"", applied: ".spec.network.egress[0].to[0].fqdn: field not declared in schema"},
-	}},
-	{"spec.volumeClaimTemplates", []row{
-		{mistake: "no mode of access", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.accessModes must name how pods mount the volume: write for example [ReadWriteOnce]"},
-		{mistake: "no such mode of access", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce, RWO], resources: {requests: {storage: 1Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.accessModes must name how pods mount the volume: write for example [ReadWriteOnce]"},
-		{mistake: "no claim", spec: "volumeClaimTemplates: []", field: "spec.volumeClaimTemplates", says: "Invalid value: 0: spec.volumeClaimTemplates in body should have at least 1 items"},
-		{mistake: "a mode of access beside that of one pod", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOncePod, ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.accessModes must not name another mode beside ReadWriteOncePod: write [ReadWriteOncePod], or the other modes without it"},
-		{mistake: "no such kind of volume", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeMode: File, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.volumeMode must be Filesystem or Block: leave it out for Filesystem"},
-		{mistake: "no size", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce]}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.resources.requests.storage must say how much each pod gets, above 0: write for example 1Gi"},
-		{mistake: "a size of nothing", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 0Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.resources.requests.storage must say how much each pod gets, above 0: write for example 1Gi"},
-		{mistake: "one volume for all pods", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeName: disk, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.volumeName would bind all pods to one volume: remove it"},
-		{mistake: "a name in upper case", spec: "volumeClaimTemplates: [{metadata: {name: Data}, " + claim + "}]", field: "spec.volumeClaimTemplates[0].metadata.name", says: "Invalid value: \"Data\": a volume has no such name: write at most 63 lower-case letters, digits and -, for example data"},
-		{mistake: "two of one name", spec: "volumeClaimTemplates: [{metadata: {name: a}, " + claim + "}, {metadata: {name: a}, " + claim + "}]", field: "spec", says: "Invalid value: two volumeClaimTemplates have one metadata.name: rename one of them"},
-		{mistake: "the name of a volume", spec: "volumes: [{name: a}]\nvolumeClaimTemplates: [{metadata: {name: a}, " + claim + "}]", field: "spec", says: "Invalid value: volumes and volumeClaimTemplates have an item of the same name: rename one of them"},
-		{mistake: "the bridge's volume", spec: "volumeClaimTemplates: [{metadata: {name: freehold-bridge}, " + claim + "}]", field: "spec", says: "Invalid value: the volume freehold-bridge is Freehold's: choose another name in volumeClaimTemplates"},
-		{mistake: "retention of no claim", spec: "persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}", field: "spec", says: "Invalid value: persistentVolumeClaimRetentionPolicy is for the claims of volumeClaimTemplates: remove it, or write volumeClaimTemplates in a new server"},
 		{
-			mistake: "claims that go when the server is scaled",
-			spec:    "persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}",
-			says:    "unknown field \"spec.persistentVolumeClaimRetentionPolicy.whenScaled\"",
-			applied: ".spec.persistentVolumeClaimRetentionPolicy.whenScaled: field not declared in schema",
-		},
-	}},
-	{"spec.volumes and spec.volumeMounts", []row{
-		{mistake: "a volume on the node", spec: "volumes: [{name: v, hostPath: {path: /}}]", field: "spec.volumes", says: "Invalid value: hostPath volumes are not allowed: use a persistentVolumeClaim, emptyDir, configMap or secret"},
-		{
-			mistake: "a volume without a name", spec: "volumes: [{emptyDir: {}}]", field: "spec.volumes[0].name",
-			says:    "Required value",
-			applied: ".spec.volumes: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)",
+			mistake: "a rule that allows everything", spec: "network: {egress: [{}]}", field: "spec.network.egress[0]",
+			says: "Invalid value: a rule without to and ports would allow every connection: write to, ports or both, or leave " +
+				"egress out to allow all",
 		},
 		{
-			mistake: "two volumes of one name", spec: "volumes: [{name: a}, {name: a}]", field: "spec.volumes[1]",
-			says:    "Duplicate value: {\"name\":\"a\"}",
-			applied: ".spec.volumes: duplicate entries for key [name=\"a\"]",
+			mistake: "a place of nothing", spec: "network: {egress: [{to: [{}]}]}", field: "spec.network.egress[0].to[0]",
+			says: "Invalid value: a place is either ipBlock, or podSelector and namespaceSelector: write one of them",
 		},
 		{
-			mistake: "no such kind of volume", spec: "volumes: [{name: a, config: {name: b}}]",
-			says:    "unknown field \"spec.volumes[0].config\"",
-			applied: ".spec.volumes[name=\"a\"].config: field not declared in schema",
+			mistake: "pods and addresses in one",
+			spec:    "network: {egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}, podSelector: {}}]}]}",
+			field:   "spec.network.egress[0].to[0]",
+			says:    "Invalid value: a place is either ipBlock, or podSelector and namespaceSelector: write one of them",
 		},
 		{
-			mistake: "a map of volumes", spec: "volumes: {a: {emptyDir: {}}}", says: "unknown field \"spec.volumes.a\"",
-			applied: ".spec.volumes: expected list, got &{map[a:map[emptyDir:map[]]]}",
+			mistake: "an address in place of a range", spec: "network: {egress: [{to: [{ipBlock: {cidr: 203.0.113.7}}]}]}",
+			field: "spec.network.egress[0].to[0].ipBlock.cidr",
+			says: "Invalid value: \"203.0.113.7\": cidr must be a range of addresses that begins at its first one: write for " +
+				"example 203.0.113.0/24, or 203.0.113.7/32 for one address",
 		},
 		{
-			mistake: "an emptyDir that says nothing more", before: "volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}]",
-			spec:  "volumes: [{name: a, emptyDir: {}}]",
-			field: "spec.volumes[0].emptyDir",
-			says:  "Invalid value: \"null\": spec.volumes[0].emptyDir in body must be of type object: \"null\"",
-		},
-		{mistake: "too many volumes", spec: "volumes: " + items(65, "{name: v%d}"), show: "volumes: (65 items)", field: "spec.volumes", says: "Too many: 65: must have at most 64 items"},
-		{
-			mistake: "a mount without a path", spec: "volumes: [{name: a}]\nvolumeMounts: [{name: a}]",
-			field: "spec.volumeMounts[0].mountPath", says: "Required value",
-			applied: ".spec.volumeMounts: element 0: associative list with keys has an element that omits all key fields [\"mountPath\"] (and doesn't have default values for any key fields)",
-		},
-		{mistake: "a mount without a volume's name", spec: "volumeMounts: [{mountPath: /a}]", field: "spec.volumeMounts[0].name", says: "Required value"},
-		{
-			mistake: "two mounts in one place",
-			spec:    "volumes: [{name: a}]\nvolumeMounts: [{name: a, mountPath: /a}, {name: a, mountPath: /a}]",
-			field:   "spec.volumeMounts[1]", says: "Duplicate value: {\"mountPath\":\"/a\"}",
-			applied: ".spec.volumeMounts: duplicate entries for key [mountPath=\"/a\"]",
+			mistake: "a range that begins elsewhere", spec: "network: {egress: [{to: [{ipBlock: {cidr: 203.0.113.7/24}}]}]}",
+			field: "spec.network.egress[0].to[0].ipBlock.cidr",
+			says: "Invalid value: \"203.0.113.7/24\": cidr must be a range of addresses that begins at its first one: write " +
+				"for example 203.0.113.0/24, or 203.0.113.7/32 for one address",
 		},
 		{
-			mistake: "a mount as in Docker", spec: `volumeMounts: ["a:/a"]`, field: "spec.volumeMounts[0]",
-			says:    "Invalid value: \"string\": spec.volumeMounts[0] in body must be of type object: \"string\"",
-			applied: ".spec.volumeMounts: element 0: associative list with keys may not have non-map elements",
+			mistake: "an exception outside",
+			spec:    "network: {egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8, except: [192.168.0.0/16]}}]}]}",
+			field:   "spec.network.egress[0].to[0].ipBlock",
+			says: "Invalid value: each item of except must be a smaller range within cidr: write for example cidr: " +
+				"10.0.0.0/8 and except: [10.1.0.0/16]",
 		},
-		{mistake: "too many mounts", spec: "volumes: [{name: a}]\nvolumeMounts: " + items(65, "{name: a, mountPath: /%d}"), show: "volumeMounts: (65 items)", field: "spec.volumeMounts", says: "Too many: 65: must have at most 64 items"},
+		{
+			mistake: "an exception that is no range",
+			spec:    "network: {egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.1.2.3]}}]}]}",
+			field:   "spec.network.egress[0].to[0].ipBlock.except[0]",
+			says: "Invalid value: \"10.1.2.3\": except must hold ranges of addresses that begin at their first one: write " +
+				"for example 203.0.113.128/25",
+		},
+		{
+			mistake: "a range of ports that ends before it begins",
+			spec:    "network: {egress: [{ports: [{port: 443, endPort: 80}]}]}", field: "spec.network.egress[0].ports[0]",
+			says: "Invalid value: endPort must not be below port: write the last port of the range, or leave it out",
+		},
+		{
+			mistake: "a port of no number", spec: "network: {egress: [{ports: [{protocol: TCP}]}]}",
+			field: "spec.network.egress[0].ports[0].port", says: "Required value",
+		},
+		{
+			mistake: "a domain name", spec: "network: {egress: [{to: [{fqdn: example.com}]}]}",
+			says:    "unknown field \"spec.network.egress[0].to[0].fqdn\"",
+			applied: ".spec.network.egress[0].to[0].fqdn: field not declared in schema",
+		},
 	}},
 }
 

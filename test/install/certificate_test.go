@@ -26,8 +26,9 @@ func newAuthority(s *kit.Env) *authority {
 	s.Helper()
 	a := &authority{Env: s}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	var err error
 	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -46,7 +47,8 @@ func (a *authority) secret(serial int64, name string) map[string][]byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	a.Must(err, "making a key")
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(serial), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, a.cert, &key.PublicKey, a.key)
 	a.Must(err, "signing a certificate")
@@ -56,7 +58,8 @@ func (a *authority) secret(serial int64, name string) map[string][]byte {
 		return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 	}
 	return map[string][]byte{
-		"tls.crt": block("CERTIFICATE", der), "tls.key": block("PRIVATE KEY", private), "ca.crt": block("CERTIFICATE", a.cert.Raw),
+		"tls.crt": block("CERTIFICATE", der), "tls.key": block("PRIVATE KEY", private),
+		"ca.crt": block("CERTIFICATE", a.cert.Raw),
 	}
 }
 

@@ -98,7 +98,10 @@ func (h *release) try(args ...string) (string, error) {
 	h.Must(kit.WriteKubeconfig(kubeconfig, plane.Config, h.Namespace), "preparing helm")
 	command := exec.Command(h.helm, append(args, "--namespace="+kit.SystemNamespace)...) //nolint:gosec // HELM is the caller's
 	command.Dir = root
-	command.Env = []string{"KUBECONFIG=" + kubeconfig, "HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
+	command.Env = []string{
+		"KUBECONFIG=" + kubeconfig, "HOME=" + home, "HELM_CACHE_HOME=" + home,
+		"HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home,
+	}
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
@@ -145,7 +148,8 @@ func (h *release) setsBack() {
 		}
 		h.does("upgrade", "--force-conflicts")
 	}
-	if n := kubectl(h.Env, "--namespace="+kit.SystemNamespace, "get", "deployment/freehold-operator", "--output=jsonpath={.spec.replicas}"); n != "2" {
+	if n := kubectl(h.Env, "--namespace="+kit.SystemNamespace, "get", "deployment/freehold-operator",
+		"--output=jsonpath={.spec.replicas}"); n != "2" {
 		h.Errorf("the operator has %s replicas, and the chart states 2", n)
 	}
 }
@@ -155,7 +159,8 @@ func (h *release) ready(server *v1alpha1.MCPServer, generation int64) {
 	h.Helper()
 	h.Await(server, "the server is ready", func() error {
 		w := server.Status.Workload
-		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1alpha1.ConditionReady) || w == nil || w.Generation != generation {
+		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1alpha1.ConditionReady) || w == nil ||
+			w.Generation != generation {
 			return fmt.Errorf("want generation %d of the workload: %+v", generation, server.Status)
 		}
 		return nil
@@ -168,14 +173,16 @@ var theirs = []string{"deployment/freehold-operator", "crd/mcpservers.freehold.d
 func (h *release) othersWrite() {
 	h.Helper()
 	for _, object := range theirs {
-		kubectl(h.Env, "--namespace="+kit.SystemNamespace, "annotate", "--field-manager=somebody", object, "example.com/note=theirs")
+		kubectl(h.Env, "--namespace="+kit.SystemNamespace, "annotate", "--field-manager=somebody", object,
+			"example.com/note=theirs")
 	}
 }
 
 func (h *release) othersAreKept(after string) {
 	h.Helper()
 	for _, object := range theirs {
-		note := kubectl(h.Env, "--namespace="+kit.SystemNamespace, "get", object, `--output=jsonpath={.metadata.annotations.example\.com/note}`)
+		note := kubectl(h.Env, "--namespace="+kit.SystemNamespace, "get", object,
+			`--output=jsonpath={.metadata.annotations.example\.com/note}`)
 		if note != "theirs" {
 			h.Errorf("%s of %s has lost what somebody has written: %q", after, object, note)
 		}

@@ -86,7 +86,8 @@ func stated(s *kit.Env) map[string]string {
 		have := live(s, object)
 		delete(have.Object, "status")
 		have.SetResourceVersion("")
-		have.SetManagedFields(slices.DeleteFunc(have.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }))
+		have.SetManagedFields(slices.DeleteFunc(have.GetManagedFields(),
+			func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }))
 		text, err := have.MarshalJSON()
 		s.Must(err, "reading "+have.GetName())
 		found[have.GetKind()+" "+have.GetName()] = string(text)
@@ -113,7 +114,8 @@ func deniedForGood(s *kit.Env) []string {
 		if !strings.HasPrefix(who, "system:serviceaccount:"+kit.SystemNamespace+":freehold-") {
 			continue
 		}
-		what := fmt.Sprintf("%s may not %s %s.%s/%s in %q", who, e.Verb, e.ObjectRef.Resource, e.ObjectRef.APIGroup, e.ObjectRef.Subresource, e.ObjectRef.Namespace)
+		what := fmt.Sprintf("%s may not %s %s.%s/%s in %q", who, e.Verb, e.ObjectRef.Resource, e.ObjectRef.APIGroup,
+			e.ObjectRef.Subresource, e.ObjectRef.Namespace)
 		switch code := e.ResponseStatus.Code; {
 		case code == 403:
 			denied[what] = what

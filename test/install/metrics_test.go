@@ -38,7 +38,8 @@ func TestMetricsAreServedWithAGivenCertificate(t *testing.T) {
 	port := freePort(s)
 	file := filepath.Join(s.TempDir(), "metrics.yaml")
 	s.Must(renderTo(file, "bin/tools/helm", "template", "freehold", "config/chart", "--namespace="+kit.SystemNamespace,
-		"--show-only=templates/deployment.yaml", "--show-only=templates/metrics.yaml", "--show-only=templates/networkpolicy.yaml",
+		"--show-only=templates/deployment.yaml", "--show-only=templates/metrics.yaml",
+		"--show-only=templates/networkpolicy.yaml",
 		"--set=metrics.port="+strconv.Itoa(port)+",metrics.secure=true,metrics.certificateSecret="+certificateSecret,
 		"--set=metrics.readers[0].name=prometheus,metrics.readers[0].namespace="+s.Namespace,
 		"--set=metrics.serviceMonitor.enabled=true,networkPolicy.enabled=true"), "rendering the chart")
@@ -131,7 +132,8 @@ func (m *monitored) leadsToThePort() {
 	var services corev1.ServiceList
 	selector, err := metav1.LabelSelectorAsSelector(&m.monitor.Spec.Selector)
 	m.Must(err, "reading the selector")
-	m.Must(m.Client.List(m.Ctx, &services, client.InNamespace(m.monitor.Metadata.Namespace), client.MatchingLabelsSelector{Selector: selector}), "reading Services")
+	m.Must(m.Client.List(m.Ctx, &services, client.InNamespace(m.monitor.Metadata.Namespace),
+		client.MatchingLabelsSelector{Selector: selector}), "reading Services")
 	if len(services.Items) != 1 {
 		m.Fatalf("the ServiceMonitor selects %d Services", len(services.Items))
 	}
@@ -147,7 +149,8 @@ func (m *monitored) leadsToThePort() {
 	}
 	at := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == m.endpoint().Port })
 	if at < 0 || m.containerPort(service.Spec.Ports[at].TargetPort.String()) != m.port {
-		m.Errorf("the ServiceMonitor asks for the port %s, which does not lead to %d: %v", m.endpoint().Port, m.port, service.Spec.Ports)
+		m.Errorf("the ServiceMonitor asks for the port %s, which does not lead to %d: %v", m.endpoint().Port, m.port,
+			service.Spec.Ports)
 	}
 }
 
@@ -188,12 +191,14 @@ func (m *monitored) renew(dir string, data map[string][]byte) {
 	secret.Type, secret.Data = corev1.SecretTypeTLS, data
 	m.Must(m.Client.Create(m.Ctx, secret), "writing the certificate")
 	pod := m.deployment.Spec.Template.Spec
-	volume := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == certificateSecret })
+	volume := slices.IndexFunc(pod.Volumes,
+		func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == certificateSecret })
 	if volume < 0 {
 		m.Fatal("the Deployment has no volume of the certificate")
 	}
 	mounted := slices.IndexFunc(pod.Containers[0].VolumeMounts, func(v corev1.VolumeMount) bool {
-		return v.Name == pod.Volumes[volume].Name && slices.Contains(pod.Containers[0].Args, "--metrics-cert-dir="+v.MountPath)
+		return v.Name == pod.Volumes[volume].Name &&
+			slices.Contains(pod.Containers[0].Args, "--metrics-cert-dir="+v.MountPath)
 	})
 	if mounted < 0 {
 		m.Fatal("the certificate is not mounted where the operator looks for it")
@@ -215,9 +220,11 @@ func (m *monitored) scrape(token string) (status int, body string, serial int64,
 	m.Helper()
 	e := m.endpoint()
 	var ca corev1.Secret
-	m.Must(m.Client.Get(m.Ctx, client.ObjectKey{Namespace: m.monitor.Metadata.Namespace, Name: e.TLSConfig.CA.Secret.Name}, &ca), "reading the ServiceMonitor's ca")
+	m.Must(m.Client.Get(m.Ctx, client.ObjectKey{Namespace: m.monitor.Metadata.Namespace, Name: e.TLSConfig.CA.Secret.Name},
+		&ca), "reading the ServiceMonitor's ca")
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca.Data[e.TLSConfig.CA.Secret.Key]) || e.TLSConfig.InsecureSkipVerify || e.Scheme != "https" {
+	if !roots.AppendCertsFromPEM(ca.Data[e.TLSConfig.CA.Secret.Key]) || e.TLSConfig.InsecureSkipVerify ||
+		e.Scheme != "https" {
 		m.Fatalf("the ServiceMonitor verifies nothing: %+v", e)
 	}
 	transport := &http.Transport{
@@ -228,7 +235,8 @@ func (m *monitored) scrape(token string) (status int, body string, serial int64,
 		},
 	}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(m.Ctx, http.MethodGet, e.Scheme+"://"+e.TLSConfig.ServerName+e.Path, http.NoBody)
+	request, err := http.NewRequestWithContext(m.Ctx, http.MethodGet, e.Scheme+"://"+e.TLSConfig.ServerName+e.Path,
+		http.NoBody)
 	m.Must(err, "asking for metrics")
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)

@@ -43,7 +43,8 @@ func TestMain(m *testing.M) {
 		if root, err = kit.Root(); err != nil {
 			return err
 		}
-		return errors.Join(kit.Build(ctx, "./cmd/operator", program), renderTo(manifest, "hack/manifest.sh", "config/chart", "v0.0.0"))
+		return errors.Join(kit.Build(ctx, "./cmd/operator", program),
+			renderTo(manifest, "hack/manifest.sh", "config/chart", "v0.0.0"))
 	}, kit.Audited(), kit.WithoutDefinitions())
 }
 
@@ -126,6 +127,7 @@ func live(s *kit.Env, object *unstructured.Unstructured) *unstructured.Unstructu
 	s.Helper()
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(object.GroupVersionKind())
-	s.Must(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), found), "reading "+object.GetKind()+" "+object.GetName())
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), found),
+		"reading "+object.GetKind()+" "+object.GetName())
 	return found
 }

@@ -56,7 +56,8 @@ var _ = DescribeTable("A namespace that is lost comes back from a backup", func(
 	r := s.RunProxies()
 	s.Apply(git, "{apiVersion: v1, kind: Secret, metadata: {name: token}, stringData: {token: secret}}")
 	s.Apply(git, policies("company", permitAll))
-	s.Apply(git, server("echo", claimed+"env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: token, key: token}}}]\nauthzConfigRef: {name: company}"))
+	s.Apply(git, server("echo", claimed+
+		"env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: token, key: token}}}]\nauthzConfigRef: {name: company}"))
 	s.Apply(git, server("other", "proxy: {replicas: 2}"))
 	atRest(s, "echo")
 	ready(s, "other")
@@ -142,7 +143,8 @@ var _ = It("A namespace comes back under another name, beside the first", func()
 	again := atRest(there, "echo")
 	Expect(again.Status.URL).To(Equal(strings.ReplaceAll(first.Status.URL, s.Namespace, there.Namespace)))
 	Expect(again.UID).NotTo(Equal(first.UID))
-	Eventually(func() []string { return naming(there, s.Namespace) }).Should(BeEmpty(), "what still names the namespace of before")
+	Eventually(func() []string { return naming(there, s.Namespace) }).
+		Should(BeEmpty(), "what still names the namespace of before")
 	run := runConfigIn(there, proxyOf(there, "echo"))
 	Expect(run.Proxy.Authentication.Audiences).To(Equal([]string{again.Status.URL}))
 	Expect(run.Server.Namespace).To(Equal(there.Namespace))
@@ -224,7 +226,9 @@ func lose(s *kit.Env, backup []*unstructured.Unstructured) {
 	}
 	s.Must(s.Client.Delete(s.Ctx, namespace.DeepCopy()), "deleting the namespace")
 	s.On("").AwaitGone(namespace.DeepCopy())
-	s.Must(s.Client.Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: namespace.Labels}}), "making the namespace again")
+	s.Must(s.Client.Create(s.Ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: namespace.Labels},
+	}), "making the namespace again")
 	account := &corev1.ServiceAccount{ObjectMeta: called("default")}
 	s.Await(account, "the namespace takes pods", func() error {
 		if account.UID == "" {
@@ -260,13 +264,17 @@ func (t tool) restore(s *kit.Env, from *unstructured.Unstructured) {
 	GinkgoHelper()
 	object := from.DeepCopy()
 	metadata, _ := object.Object["metadata"].(map[string]any)
-	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink", "generateName"} {
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "managedFields", "selfLink", "generateName",
+	} {
 		delete(metadata, field)
 	}
 	if t.velero {
 		delete(metadata, "ownerReferences")
 	} else {
-		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(name string) bool { return strings.HasPrefix(name, "freehold.dev/") }))
+		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(),
+			func(name string) bool { return strings.HasPrefix(name, "freehold.dev/") }))
 	}
 	delete(object.Object, "status")
 	object.SetNamespace(s.Namespace)
@@ -275,8 +283,10 @@ func (t tool) restore(s *kit.Env, from *unstructured.Unstructured) {
 			of["namespace"] = s.Namespace
 		}
 	}
-	object.SetLabels(labels.Merge(object.GetLabels(), labels.Set{"velero.io/backup-name": "mcp", "velero.io/restore-name": "mcp"}))
-	if spec, is := object.Object["spec"].(map[string]any); is && object.GetKind() == "Service" && spec["clusterIP"] != corev1.ClusterIPNone {
+	object.SetLabels(labels.Merge(object.GetLabels(),
+		labels.Set{"velero.io/backup-name": "mcp", "velero.io/restore-name": "mcp"}))
+	if spec, is := object.Object["spec"].(map[string]any); is && object.GetKind() == "Service" &&
+		spec["clusterIP"] != corev1.ClusterIPNone {
 		delete(spec, "clusterIP")
 		delete(spec, "clusterIPs")
 	} else if is && object.GetKind() == "Pod" {
@@ -295,7 +305,8 @@ func (t tool) restore(s *kit.Env, from *unstructured.Unstructured) {
 	}
 	merge, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": from.GetManagedFields()}})
 	s.Must(err, "writing managedFields")
-	s.Must(client.IgnoreNotFound(s.Client.Patch(s.Ctx, object, client.RawPatch(apitypes.MergePatchType, merge), client.FieldOwner("velero-server"))), "restoring managedFields of "+s.Title(object))
+	s.Must(client.IgnoreNotFound(s.Client.Patch(s.Ctx, object, client.RawPatch(apitypes.MergePatchType, merge),
+		client.FieldOwner("velero-server"))), "restoring managedFields of "+s.Title(object))
 }
 
 func subjects(object *unstructured.Unstructured) []any {
@@ -308,7 +319,8 @@ func subjects(object *unstructured.Unstructured) []any {
 func unprotected(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	if object.GetKind() == "PersistentVolumeClaim" {
-		s.Must(client.IgnoreNotFound(s.Client.Patch(s.Ctx, object.DeepCopy(), client.RawPatch(apitypes.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))), "letting go of a claim")
+		s.Must(client.IgnoreNotFound(s.Client.Patch(s.Ctx, object.DeepCopy(),
+			client.RawPatch(apitypes.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))), "letting go of a claim")
 	}
 }
 

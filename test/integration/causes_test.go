@@ -50,7 +50,11 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 	}
 	ready(s, "echo")
 },
-	Entry("an image that cannot be pulled", cause{fate: kit.ImagePullBackOff("not found"), reason: v1alpha1.ReasonImagePull, message: "cannot be pulled: check its name"}),
+	Entry("an image that cannot be pulled",
+		cause{
+			fate: kit.ImagePullBackOff("not found"), reason: v1alpha1.ReasonImagePull,
+			message: "cannot be pulled: check its name",
+		}),
 	Entry("a Secret that is missing in env", cause{
 		more:   `env: [{name: A, valueFrom: {secretKeyRef: {name: login, key: token}}}]`,
 		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login"),
@@ -68,7 +72,9 @@ var _ = It("The cause is named: a proxy with scheduling gates, and a volume that
 	s.RunProxies()
 	s.Apply(git, server("echo", "proxy: {podTemplate: {spec: {schedulingGates: [{name: example.com/queue}]}}}"))
 	live := notReady(s, "echo", v1alpha1.ReasonSchedulingGated)
-	Expect(readyMessage(live)).To(ContainSubstring("scheduling gates (example.com/queue): whoever adds a gate removes it; see spec.proxy.podTemplate.spec.schedulingGates"))
+	Expect(readyMessage(live)).To(
+		ContainSubstring("scheduling gates (example.com/queue): whoever adds a gate removes it; see " +
+			"spec.proxy.podTemplate.spec.schedulingGates"))
 
 	image := "registry.example.com/" + s.Namespace + ":1"
 	plane.Kubelet.Image(image, kit.Creating())
@@ -77,10 +83,14 @@ var _ = It("The cause is named: a proxy with scheduling gates, and a volume that
 	s.Await(pod, "the pod is there", func() error { return nil })
 	s.Must(s.Client.Create(s.Ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: "attach", Namespace: s.Namespace},
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.Namespace, Name: pod.Name, UID: pod.UID}, Type: corev1.EventTypeWarning,
-		Reason: "FailedAttachVolume", Message: `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0`, LastTimestamp: metav1.Now(),
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.Namespace, Name: pod.Name, UID: pod.UID},
+		Type:           corev1.EventTypeWarning,
+		Reason:         "FailedAttachVolume",
+		Message:        `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0`,
+		LastTimestamp:  metav1.Now(),
 	}), "saying that")
-	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonVolumeNotMounted))).To(HavePrefix(`volume "pvc-1" is attached to another node`))
+	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonVolumeNotMounted))).
+		To(HavePrefix(`volume "pvc-1" is attached to another node`))
 	plane.Kubelet.Image(image, kit.Runs())
 	ready(s, "echo")
 })
@@ -94,13 +104,17 @@ var _ = DescribeTable("The field is named that cures", func(limits, more, cure, 
 	s.RunProxies()
 	s.Apply(git, server("echo", more))
 	live := notReady(s, "echo", v1alpha1.ReasonPodRefused)
-	Expect(readyMessage(live)).To(And(ContainSubstring(cure), Not(ContainSubstring("echo-proxy-")), Not(ContainSubstring("echo-backend-0"))))
+	Expect(readyMessage(live)).To(
+		And(ContainSubstring(cure), Not(ContainSubstring("echo-proxy-")), Not(ContainSubstring("echo-backend-0"))))
 	s.Apply(git, server("echo", cured))
 	ready(s, "echo")
 },
-	Entry("a quota, of a proxy and of a bridge", quota, "transport: sse", "write spec.proxy.resources.limits.cpu, or let a LimitRange",
-		"transport: sse\nproxy: {resources: {limits: {cpu: 1}}}\npodTemplate: {spec: {resources: {limits: {cpu: 1, memory: 1Gi}}}}"),
-	Entry("a LimitRange", `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"5m"}}]}}`, "",
+	Entry("a quota, of a proxy and of a bridge", quota, "transport: sse",
+		"write spec.proxy.resources.limits.cpu, or let a LimitRange",
+		"transport: sse\nproxy: {resources: {limits: {cpu: 1}}}\npodTemplate: {spec: {resources: {limits: {cpu: 1, memory: "+
+			"1Gi}}}}"),
+	Entry("a LimitRange",
+		`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"5m"}}]}}`, "",
 		"write spec.proxy.resources.limits.cpu, or correct the LimitRange", "proxy: {resources: {limits: {cpu: 1}}}"),
 )
 
@@ -117,14 +131,23 @@ func limited(s *kit.Env) {
 		return s.Client.Create(s.Ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace},
 			Spec: corev1.PodSpec{
-				SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+				SecurityContext: &corev1.PodSecurityContext{
+					RunAsNonRoot:   new(true),
+					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				},
 				Containers: []corev1.Container{{
-					Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
-					SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+					Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")},
+					},
+					SecurityContext: &corev1.SecurityContext{
+						AllowPrivilegeEscalation: new(false),
+						Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					},
 				}},
 			},
 		}, client.DryRunAll)
-	}).Should(MatchError(Or(ContainSubstring("must specify limits.cpu"), ContainSubstring("must be less than or equal to cpu limit"))))
+	}).Should(MatchError(Or(ContainSubstring("must specify limits.cpu"),
+		ContainSubstring("must be less than or equal to cpu limit"))))
 }
 
 const quota = `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{"limits.cpu":"9"}}}`
@@ -137,7 +160,8 @@ var _ = It("The cause is named: a backend whose pods the API server refuses", fu
 	s.RunProxies()
 	s.Apply(git, server("echo", "podTemplate: {spec: {securityContext: {runAsNonRoot: false}}}"))
 	live := notReady(s, "echo", v1alpha1.ReasonPodRefused)
-	Expect(readyMessage(live)).To(HavePrefix(`the API server refuses the pod: it is forbidden: violates PodSecurity "restricted:latest"`))
+	Expect(readyMessage(live)).To(
+		HavePrefix(`the API server refuses the pod: it is forbidden: violates PodSecurity "restricted:latest"`))
 	s.Apply(git, server("echo", ""))
 	ready(s, "echo")
 })
@@ -159,7 +183,8 @@ var _ = DescribeTable("What the spec asks for is reached:", func(more string) {
 var _ = It("A finalizer that is refused keeps nothing else from happening", func() {
 	s := newEnv()
 	allow := prohibition{
-		message: "no finalizer today", operation: admissionregistrationv1.Update, group: v1alpha1.SchemeGroupVersion.Group, version: "v1alpha1", resource: "mcpservers",
+		message: "no finalizer today", operation: admissionregistrationv1.Update, group: v1alpha1.SchemeGroupVersion.Group,
+		version: "v1alpha1", resource: "mcpservers",
 		allowed: `!has(object.metadata.finalizers)`,
 		try: func(s *kit.Env) error {
 			if s.Client.Get(s.Ctx, client.ObjectKeyFromObject(serverOf(s, "echo")), serverOf(s, "echo")) != nil {
@@ -181,7 +206,8 @@ var _ = It("A finalizer that is refused keeps nothing else from happening", func
 	stopped(s, "echo", v1alpha1.ReasonSuspended)
 	allow()
 	s.Await(live, "it has the finalizer", func() error {
-		if len(live.Finalizers) != 1 || meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionFinalizerMissing) != nil {
+		if len(live.Finalizers) != 1 ||
+			meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionFinalizerMissing) != nil {
 			return fmt.Errorf("the finalizers are %q", live.Finalizers)
 		}
 		return nil
@@ -227,23 +253,29 @@ var _ = DescribeTable("A protection that is asked for stops the proxy, also wher
 	s.Await(live, "the proxy with the policies is wanted", func() error { return equal(int(*live.Spec.Replicas), 1) })
 },
 	Entry("its successor", prohibition{
-		message: "no ConfigMap today", operation: admissionregistrationv1.Create, version: "v1", resource: "configmaps", allowed: "false",
+		message: "no ConfigMap today", operation: admissionregistrationv1.Create, version: "v1", resource: "configmaps",
+		allowed: "false",
 		try: func(s *kit.Env) error {
-			return s.Client.Create(s.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace}})
+			return s.Client.Create(s.Ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace},
+			})
 		},
 	}),
 	Entry("its number", prohibition{
-		message: "no claim today", operation: admissionregistrationv1.Update, group: v1alpha1.SchemeGroupVersion.Group, version: "v1alpha1", resource: "mcpservers/status",
+		message: "no claim today", operation: admissionregistrationv1.Update, group: v1alpha1.SchemeGroupVersion.Group,
+		version: "v1alpha1", resource: "mcpservers/status",
 		allowed: "object.status.workload == oldObject.status.workload",
 		try: func(s *kit.Env) error {
-			claim := client.RawPatch(types.MergePatchType, []byte(`{"status":{"workload":{"generation":99,"hash":"`+strings.Repeat("0", 64)+`"}}}`))
+			claim := client.RawPatch(types.MergePatchType,
+				[]byte(`{"status":{"workload":{"generation":99,"hash":"`+strings.Repeat("0", 64)+`"}}}`))
 			return s.Client.Status().Patch(s.Ctx, serverOf(s, "echo"), claim, client.DryRunAll)
 		},
 	}),
 )
 
 var _ = Describe("Policies that cannot be read", func() {
-	const wrong = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: {policies: [{name: all, policy: \"permit(all);\"}]}}\n"
+	const wrong = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: " +
+		"{policies: [{name: all, policy: \"permit(all);\"}]}}\n"
 	invalid := func(s *kit.Env) string {
 		return readyMessage(notReady(s, "echo", v1alpha1.ReasonSpecInvalid))
 	}
@@ -259,7 +291,8 @@ var _ = Describe("Policies that cannot be read", func() {
 
 		s.Apply(authorizer, wrong)
 		s.Await(proxy, "no proxy is wanted", func() error { return equal(int(*proxy.Spec.Replicas), 0) })
-		Expect(invalid(s)).To(And(ContainSubstring(`spec.authzConfig: policy "all", line 1, column 11: `), ContainSubstring("The proxy is stopped until then")))
+		Expect(invalid(s)).To(And(ContainSubstring(`spec.authzConfig: policy "all", line 1, column 11: `),
+			ContainSubstring("The proxy is stopped until then")))
 
 		s.Apply(authorizer, withPolicy)
 		s.Await(proxy, "the proxy is wanted again", wanted)
@@ -326,19 +359,30 @@ type prohibition struct {
 func (p prohibition) forbid(s *kit.Env) (withdraw func()) {
 	GinkgoHelper()
 	name := strings.ReplaceAll(p.message, " ", "-") + "-" + s.Namespace
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(name)}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionregistrationv1.MatchResources{
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.Namespace}},
-			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-				Operations: []admissionregistrationv1.OperationType{p.operation},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{p.group}, APIVersions: []string{p.version}, Resources: []string{p.resource}},
-			}}},
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(name)},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.Namespace}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{p.operation},
+						Rule: admissionregistrationv1.Rule{
+							APIGroups: []string{p.group}, APIVersions: []string{p.version},
+							Resources: []string{p.resource},
+						},
+					}},
+				},
+			},
+			Validations: []admissionregistrationv1.Validation{{Expression: p.allowed, Message: p.message}},
 		},
-		Validations: []admissionregistrationv1.Validation{{Expression: p.allowed, Message: p.message}},
-	}}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-	}}
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
 	Expect(s.Client.Create(s.Ctx, policy)).To(Succeed())
 	Expect(s.Client.Create(s.Ctx, binding)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
@@ -376,6 +420,7 @@ func announced(s *kit.Env, live *v1alpha1.MCPServer, kind, reason string) {
 func stalled(live *v1alpha1.MCPServer, reason string) {
 	GinkgoHelper()
 	Expect(live.Status.Conditions).To(ContainElement(And(
-		HaveField("Type", v1alpha1.ConditionStalled), HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", reason))))
+		HaveField("Type", v1alpha1.ConditionStalled), HaveField("Status", BeEquivalentTo("True")),
+		HaveField("Reason", reason))))
 	Expect(live.Status.Conditions).NotTo(ContainElement(HaveField("Type", v1alpha1.ConditionReconciling)))
 }

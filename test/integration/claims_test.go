@@ -27,8 +27,10 @@ volumeClaimTemplates:
 
 var ofBackend = client.MatchingLabels{workload.LabelServer: "echo", workload.LabelComponent: workload.ComponentBackend}
 
-const claimsStay = "volumeClaimTemplates cannot be changed, added or removed, because a StatefulSet cannot change them: " +
-	"leave them as they are, or delete the server and make it again; its claims stay unless persistentVolumeClaimRetentionPolicy.whenDeleted is Delete"
+const claimsStay = "volumeClaimTemplates cannot be changed, added or removed, because a StatefulSet cannot change " +
+	"them: " +
+	"leave them as they are, or delete the server and make it again; its claims stay unless " +
+	"persistentVolumeClaimRetentionPolicy.whenDeleted is Delete"
 
 var _ = Describe("Claims of volumeClaimTemplates", func() {
 	It("are of each pod, and stay when the server goes", func() {
@@ -69,7 +71,8 @@ var _ = Describe("Claims of volumeClaimTemplates", func() {
 		s.AwaitGone(serverOf(s, "echo"))
 		for _, name := range []string{"data-echo-backend-0", "raw-echo-backend-1"} {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: called(name)}
-			s.Await(claim, "it is told to go", func() error { // no controller of this plane lets go of what protects claims in use
+			s.Await(claim, "it is told to go", func() error {
+				// no controller of this plane lets go of what protects claims in use
 				if claim.DeletionTimestamp == nil {
 					return fmt.Errorf("it stays")
 				}
@@ -83,9 +86,10 @@ var _ = Describe("Claims of volumeClaimTemplates", func() {
 		s.Apply(git, server("echo", claimed))
 		s.Apply(git, server("plain", ""))
 		for mistake, text := range map[string]string{
-			"another size": server("echo", `volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}]`),
-			"removed":      server("echo", ""),
-			"added":        server("plain", claimed),
+			"another size": server("echo",
+				`volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}]`),
+			"removed": server("echo", ""),
+			"added":   server("plain", claimed),
 		} {
 			_, err := s.ApplyErr(git, text)
 			Expect(err).To(HaveOccurred(), mistake)

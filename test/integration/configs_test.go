@@ -28,7 +28,8 @@ import (
 
 // policies is an MCPAuthzConfig with one policy of this text.
 func policies(name, text string) string {
-	return fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: %s}\nspec: {policies: [{name: all, policy: %q}]}\n", name, text)
+	return fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: %s}\nspec: {policies: "+
+		"[{name: all, policy: %q}]}\n", name, text)
 }
 
 const permitAll = "permit(principal, action, resource);"
@@ -43,7 +44,8 @@ func configSays(s *kit.Env, live *v1alpha1.MCPAuthzConfig, reason string, worklo
 	GinkgoHelper()
 	s.Await(live, fmt.Sprintf("%s says %s, with %d workloads", live.Name, reason, workloads), func() error {
 		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
-		if c == nil || c.Reason != reason || c.ObservedGeneration != live.Generation || live.Status.Workloads == nil || int(*live.Status.Workloads) != workloads {
+		if c == nil || c.Reason != reason || c.ObservedGeneration != live.Generation || live.Status.Workloads == nil ||
+			int(*live.Status.Workloads) != workloads {
 			return fmt.Errorf("its status is %+v", live.Status)
 		}
 		return nil
@@ -79,16 +81,19 @@ func hashes(claim *v1alpha1.WorkloadStatus) map[string]string {
 // servers stay as they were written.
 func operateConfigs(s *kit.Env) *operator {
 	GinkgoHelper()
-	o := &operator{env: s, requests: &kit.Requests{}, register: func(ctx context.Context, mgr ctrl.Manager, options controllers.Options) error {
-		applier := controllers.NewApplier(mgr.GetClient(), mgr.GetAPIReader())
-		Expect(applier.Impersonate(mgr.GetConfig(), kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
-		Expect(references.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
-		for _, kind := range registry.All() {
-			c := configs.New(kind, mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Row().Identity))
-			Expect(c.Register(mgr, controller.Options{SkipNameValidation: &options.SkipNameValidation})).To(Succeed())
-		}
-		return nil
-	}}
+	o := &operator{
+		env: s, requests: &kit.Requests{},
+		register: func(ctx context.Context, mgr ctrl.Manager, options controllers.Options) error {
+			applier := controllers.NewApplier(mgr.GetClient(), mgr.GetAPIReader())
+			Expect(applier.Impersonate(mgr.GetConfig(), kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
+			Expect(references.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
+			for _, kind := range registry.All() {
+				c := configs.New(kind, mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Row().Identity))
+				Expect(c.Register(mgr, controller.Options{SkipNameValidation: &options.SkipNameValidation})).To(Succeed())
+			}
+			return nil
+		},
+	}
 	o.start(controllers.Options{})
 	DeferCleanup(func() { o.stop() })
 	return o
@@ -138,12 +143,14 @@ var _ = Describe("A shared configuration", func() {
 			GinkgoHelper()
 			s.Await(live, "it is rolled out", func() error {
 				c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionRolledOut)
-				if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != live.Generation || live.Status.Hash == "" {
+				if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != live.Generation ||
+					live.Status.Hash == "" {
 					return fmt.Errorf("its status is %+v", live.Status)
 				}
 				return nil
 			})
-			Expect(hashes(serverOfLive(s).Status.Workload)).To(Equal(map[string]string{"MCPAuthzConfig/company": live.Status.Hash}))
+			Expect(hashes(serverOfLive(s).Status.Workload)).
+				To(Equal(map[string]string{"MCPAuthzConfig/company": live.Status.Hash}))
 			return live.Status.Hash
 		}
 		first := rolled()
@@ -185,7 +192,8 @@ var _ = Describe("A shared configuration", func() {
 		configSays(s, live, v1alpha1.ReasonSpecInvalid, 1)
 		verdict(s, live, status.FailedStatus)
 		for _, c := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled} {
-			Expect(meta.FindStatusCondition(live.Status.Conditions, c).Message).To(ContainSubstring(`policy "all", line 1, column`))
+			Expect(meta.FindStatusCondition(live.Status.Conditions, c).Message).
+				To(ContainSubstring(`policy "all", line 1, column`))
 		}
 		s.Delete(live, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		configSays(s, live, v1alpha1.ReasonDeleting, 1)

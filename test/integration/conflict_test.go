@@ -21,7 +21,8 @@ import (
 // A GitOps tool that renders fields of ours, or kubectl in a loop.
 const (
 	theirProxy   = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: echo-proxy}\nspec: {revisionHistoryLimit: 7}\n"
-	theirBackend = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/name: them}}\n"
+	theirBackend = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/name: " +
+		"them}}\n"
 )
 
 // counted is a metric of the operator, by the values of its labels in the order of
@@ -46,12 +47,14 @@ func counted(name string, labels ...string) float64 {
 
 func repairs(kind string) float64 { return counted("freehold_field_repairs_total", kind) }
 
-var _ = It("A tool that forces our fields over and over costs a few writes and is named, and the server serves and changes all the while", func() {
+var _ = It("A tool that forces our fields over and over costs a few writes and is named, and the server serves and "+
+	"changes all the while", func() {
 	const rounds = 30
 	s := newEnv()
 	op := operate(s)
 	runners := s.RunProxies()
-	claims, contended := counted("freehold_workload_claims_total", "MCPServer"), counted("freehold_contended_fields", "MCPServer")
+	claims, contended := counted("freehold_workload_claims_total", "MCPServer"),
+		counted("freehold_contended_fields", "MCPServer")
 	s.Apply(git, server("echo", ""))
 	live := atRest(s, "echo")
 	Expect(counted("freehold_workload_claims_total", "MCPServer") - claims).To(Equal(1.0))
@@ -71,22 +74,30 @@ var _ = It("A tool that forces our fields over and over costs a few writes and i
 		if c == nil || b == nil || b.Reason != v1alpha1.ReasonFieldConflict {
 			return fmt.Errorf("it says %v and %v", c, b)
 		}
-		if err := errors.Join(contains(c.Message, fmt.Sprintf("field manager %q overwrites .spec.revisionHistoryLimit of Deployment echo-proxy", intruder)), contains(c.Message, "Service echo-backend")); err != nil {
+		if err := errors.Join(contains(c.Message,
+			fmt.Sprintf("field manager %q overwrites .spec.revisionHistoryLimit of Deployment echo-proxy", intruder)),
+			contains(c.Message, "Service echo-backend")); err != nil {
 			return err // one of the two conflicts comes first
 		}
-		Expect(b.Message).To(ContainSubstring(fmt.Sprintf("field manager %q overwrites .metadata.labels.app.kubernetes.io/name of Service echo-backend", intruder)))
+		Expect(b.Message).To(ContainSubstring(
+			fmt.Sprintf("field manager %q overwrites .metadata.labels.app.kubernetes.io/name of Service echo-backend",
+				intruder)))
 		Expect(b.Status).To(Equal(metav1.ConditionTrue))
 		return nil
 	})
 	Expect(counted("freehold_field_conflicts_total", "Deployment")).To(BeNumerically(">", 0))
 	Expect(counted("freehold_contended_fields", "MCPServer") - contended).To(Equal(1.0))
-	Expect(counted("freehold_object_conditions", "FieldConflict", "MCPServer", "FieldConflict", "True")).To(BeNumerically(">", 0))
+	Expect(counted("freehold_object_conditions", "FieldConflict", "MCPServer", "FieldConflict", "True")).
+		To(BeNumerically(">", 0))
 	Expect(counted("freehold_objects", "MCPServer")).To(BeNumerically(">", 0))
 	announced(s, live, corev1.EventTypeWarning, "FieldsRepaired")
 	announced(s, live, corev1.EventTypeWarning, "FieldConflict")
 	force()
 	most := 3 + int(time.Since(begin)/time.Minute) // a slow machine sees one more each minute
-	for who, log := range map[string]kit.Log{"the operator": op.requests.Since(operators), "the runner": runners.Requests.Since(theirs)} {
+	for who, log := range map[string]kit.Log{
+		"the operator": op.requests.Since(operators),
+		"the runner":   runners.Requests.Since(theirs),
+	} {
 		// Beside those that the gate refused because a controller wrote meanwhile.
 		writes := log.In(s.Namespace).Writes().Of("deployments", "services").Answered(http.StatusOK)
 		Expect(len(writes)).To(BeNumerically("<=", most), "%s wrote %s", who, writes)

@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	policy       = "permit(principal, action, resource);"
-	withPolicy   = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: {policies: [{name: all, policy: \"" + policy + "\"}]}}\n"
-	withInvoice  = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: [billing.example.com/invoice]}\n"
+	policy     = "permit(principal, action, resource);"
+	withPolicy = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: " +
+		"{policies: [{name: all, policy: \"" + policy + "\"}]}}\n"
+	withInvoice = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: " +
+		"[billing.example.com/invoice]}\n"
 	withScan     = `status: {conditions: [{type: Scanned, status: "True", reason: Clean, message: "no findings", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`
 	nothingStays = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, uid: %q}\n"
 )
@@ -56,7 +58,8 @@ var _ = Describe("What others own of an MCPServer", func() {
 		s := newEnv()
 		operate(s)
 		s.Apply(git, server("echo", ""))
-		s.Apply("velero", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: [freehold.dev/mcpserver]}\n")
+		s.Apply("velero", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: "+
+			"[freehold.dev/mcpserver]}\n")
 		live := notReady(s, "echo", v1alpha1.ReasonStarting)
 		s.Delete(live)
 		s.AwaitGone(live)

@@ -27,10 +27,11 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		s.Apply(git, server("echo", ""))
 		atRest(s, "plain")
 		atRest(s, "echo")
-		back := redefined(s, "status: {workload: {generation: 1, hash: a, backendHash: b}}", func(of func(...string) map[string]any) {
-			// One field: of several the API server names any, and other words each time are another write.
-			delete(of("properties", "status", "properties", "workload", "properties"), "backendHash")
-		})
+		back := redefined(s, "status: {workload: {generation: 1, hash: a, backendHash: b}}",
+			func(of func(...string) map[string]any) {
+				// One field: of several the API server names any, and other words each time are another write.
+				delete(of("properties", "status", "properties", "workload", "properties"), "backendHash")
+			})
 
 		By("restarting, which changes nothing")
 		quiet(op)
@@ -44,12 +45,14 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		s.Apply(git, server("echo", "command: [/echo]\ntransport: stdio"))
 		live := notReady(s, "echo", v1alpha1.ReasonApplyFailed)
 		Expect(readyMessage(live)).To(And(
-			ContainSubstring("the CustomResourceDefinition of MCPServer in the cluster is older than this program: apply the CRDs of this release: "),
+			ContainSubstring("the CustomResourceDefinition of MCPServer in the cluster is older than this program: apply the "+
+				"CRDs of this release: "),
 			ContainSubstring(".status.workload.backendHash: field not declared in schema")))
 		Expect(live.Status.Workload.Generation).To(BeEquivalentTo(1))
 		again := func() kit.Log { return op.writes(mark).Answered(http.StatusInternalServerError) }
 		mark = op.requests.Mark()
-		Eventually(func() int { return len(again()) }).Should(BeNumerically(">", 1), "it tries again, and has reported what it meets")
+		Eventually(func() int { return len(again()) }).
+			Should(BeNumerically(">", 1), "it tries again, and has reported what it meets")
 		settled := s.Versions()
 		mark = op.requests.Mark()
 		Eventually(again).ShouldNot(BeEmpty(), "it tries again")
@@ -68,7 +71,10 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		s := newEnv()
 		back := redefined(s, "  later: {enabled: true}", func(of func(...string) map[string]any) {
 			for _, part := range []string{"spec", "status"} {
-				of("properties", part, "properties")["later"] = map[string]any{"type": "object", "properties": map[string]any{"enabled": map[string]any{"type": "boolean"}}}
+				of("properties", part, "properties")["later"] = map[string]any{
+					"type":       "object",
+					"properties": map[string]any{"enabled": map[string]any{"type": "boolean"}},
+				}
 			}
 		})
 		op := operate(s)
@@ -76,11 +82,13 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		Expect(unknown(s)).To(BeEmpty())
-		s.ApplyStatus("later", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {later: {enabled: true}}\n")
+		s.ApplyStatus("later", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: "+
+			"{later: {enabled: true}}\n")
 		s.Apply(git, server("echo", "later: {enabled: true}\nargs: [a]"))
 		rolledOut(s, "echo", 2)
 		atRest(s, "echo")
-		Expect(unknown(s)).To(And(ContainSubstring("does nothing for them: spec.later. "), ContainSubstring("upgrade the operator")))
+		Expect(unknown(s)).To(And(ContainSubstring("does nothing for them: spec.later. "),
+			ContainSubstring("upgrade the operator")))
 		quiet(op)
 		before, mark := s.Versions(), op.requests.Mark()
 		op.restart()
@@ -136,7 +144,8 @@ func redefined(s *kit.Env, probe string, edit func(of func(path ...string) map[s
 		s.Must(err, "reading the versions")
 		stood = runtime.DeepCopyJSONValue(versions).([]any)
 		edit(func(path ...string) map[string]any {
-			at, _, err := unstructured.NestedFieldNoCopy(versions[0].(map[string]any), append([]string{"schema", "openAPIV3Schema"}, path...)...)
+			at, _, err := unstructured.NestedFieldNoCopy(versions[0].(map[string]any),
+				append([]string{"schema", "openAPIV3Schema"}, path...)...)
 			s.Must(err, "reading the schema")
 			return at.(map[string]any)
 		})

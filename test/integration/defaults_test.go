@@ -26,7 +26,11 @@ var _ = It("Defaults of the release reach the proxies that do not say otherwise"
 	backend := backendOf(s, "plain")
 	s.Read(backend)
 	before := backend.Generation
-	release := podtemplate.Options{ProxyReplicas: 2, ProxyTemplate: []byte(`{"metadata":{"labels":{"team":"platform"}},"spec":{"tolerations":[{"key":"mcp","operator":"Exists"}]}}`)}
+	release := podtemplate.Options{
+		ProxyReplicas: 2,
+		ProxyTemplate: []byte(
+			`{"metadata":{"labels":{"team":"platform"}},"spec":{"tolerations":[{"key":"mcp","operator":"Exists"}]}}`),
+	}
 	has := func(name, team string, replicas int32) {
 		GinkgoHelper()
 		proxy := proxyOf(s, name)
@@ -58,7 +62,8 @@ var _ = It("Defaults of the release reach the proxies that do not say otherwise"
 
 	By("a server whose overlay does not go with that of the release")
 	s.Apply(git, server("own", "proxy: {replicas: 1, podTemplate: {spec: {securityContext: {runAsUser: 0}}}}"))
-	Expect(readyMessage(notReady(s, "own", "SpecInvalid"))).To(ContainSubstring("spec.proxy.podTemplate.spec.securityContext.runAsUser"))
+	Expect(readyMessage(notReady(s, "own", "SpecInvalid"))).
+		To(ContainSubstring("spec.proxy.podTemplate.spec.securityContext.runAsUser"))
 	has("own", "own", 1)
 })
 

@@ -26,7 +26,8 @@ network:
     ports: [{port: 8000}]
   - to: [{ipBlock: {cidr: 203.0.113.0/24, except: [203.0.113.128/25]}}]
     ports: [{port: 443}, {protocol: UDP, port: 3000, endPort: 3010}]`
-	everywhere = "\nnetwork: {egress: [{to: [{namespaceSelector: {}}], ports: [{port: 8000}]}, {to: [{podSelector: {}}], ports: [{port: 9000}]}]}"
+	everywhere = "\nnetwork: {egress: [{to: [{namespaceSelector: {}}], ports: [{port: 8000}]}, {to: [{podSelector: " +
+		"{}}], ports: [{port: 9000}]}]}"
 	nowhere    = "\nnetwork: {egress: []}"
 	unlabelled = "team-elsewhere"
 )
@@ -58,7 +59,10 @@ var _ = It("A server's pods connect to DNS and to what spec.network.egress names
 		})
 	}
 	// Pods are replaced meanwhile, so each is named by its Deployment or StatefulSet.
-	all := []string{"echo-backend", "echo-proxy", "other-backend", "other-proxy", unlabelled, "203.0.113.7", "203.0.113.200"}
+	all := []string{
+		"echo-backend", "echo-proxy", "other-backend", "other-proxy", unlabelled, "203.0.113.7",
+		"203.0.113.200",
+	}
 	own := all[:4]
 
 	becomes(toOther, map[string][]string{
@@ -73,9 +77,11 @@ var _ = It("A server's pods connect to DNS and to what spec.network.egress names
 	Expect(op.writes(mark)).To(BeEmpty(), "what the API server fills in is a difference:\n%s", op.writes(mark))
 
 	becomes(nowhere, map[string][]string{"UDP/53": all, "TCP/8000": nil, "TCP/443": nil}, networkingv1.PolicyTypeEgress)
-	becomes(everywhere, map[string][]string{"TCP/8000": all[:5], "TCP/9000": own, "TCP/443": nil}, networkingv1.PolicyTypeEgress)
+	becomes(everywhere, map[string][]string{"TCP/8000": all[:5], "TCP/9000": own, "TCP/443": nil},
+		networkingv1.PolicyTypeEgress)
 	Expect(ready(s, "echo").Status.Workload.Generation).To(Equal(generation), "a NetworkPolicy replaces no pod")
-	becomes(nowhere+allTools, map[string][]string{"TCP/8000": nil}, networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
+	becomes(nowhere+allTools, map[string][]string{"TCP/8000": nil}, networkingv1.PolicyTypeIngress,
+		networkingv1.PolicyTypeEgress)
 	s.Apply(git, server("echo", ""))
 	s.AwaitGone(policy)
 })
@@ -98,7 +104,8 @@ func reached(s *kit.Env, policy *networkingv1.NetworkPolicy, at string) []string
 					last = *p.EndPort
 				}
 				return *p.Protocol == protocol && p.Port.IntVal <= port && port <= last
-			})) && (len(rule.To) == 0 || slices.ContainsFunc(rule.To, func(peer networkingv1.NetworkPolicyPeer) bool { return place.matches(s, peer) }))
+			})) && (len(rule.To) == 0 || slices.ContainsFunc(rule.To,
+				func(peer networkingv1.NetworkPolicyPeer) bool { return place.matches(s, peer) }))
 		}) {
 			names = append(names, place.name)
 		}
@@ -146,7 +153,8 @@ func (p place) matches(s *kit.Env, peer networkingv1.NetworkPolicyPeer) bool {
 	switch {
 	case p.address.IsValid():
 		return false
-	case peer.NamespaceSelector == nil && !p.own, peer.NamespaceSelector != nil && !selects(peer.NamespaceSelector, p.labelsOfItsNamespace):
+	case peer.NamespaceSelector == nil && !p.own,
+		peer.NamespaceSelector != nil && !selects(peer.NamespaceSelector, p.labelsOfItsNamespace):
 		return false
 	}
 	return peer.PodSelector == nil || selects(peer.PodSelector, p.labels)

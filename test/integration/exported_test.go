@@ -17,7 +17,8 @@ var _ = Describe("An object that is made of an export", func() {
 		for manifest, finalizer := range map[string]string{
 			server("echo", ""):     contract.MCPServers().Finalizer,
 			remoteProxy("far", ""): contract.MCPRemoteProxies().Finalizer,
-			"apiVersion: freehold.dev/v1alpha1\nkind: MCPOIDCConfig\nmetadata: {name: login}\nspec: {oidc: {issuer: https://login.example.com}}": contract.Configs()[0].Finalizer,
+			"apiVersion: freehold.dev/v1alpha1\nkind: MCPOIDCConfig\nmetadata: {name: login}\nspec: {oidc: {issuer: " +
+				"https://login.example.com}}": contract.Configs()[0].Finalizer,
 		} {
 			object := s.Intent(manifest)
 			object.SetFinalizers([]string{finalizer})

@@ -79,7 +79,8 @@ var _ = Describe("The workload generation", func() {
 		}
 		proxy, err := workload.Render(live, options).Proxy(7)
 		Expect(err).NotTo(HaveOccurred())
-		s.Must(s.AsController().Client.Apply(s.Ctx, proxy, client.FieldOwner(string(contract.MCPServerChildren))), "restoring a child")
+		s.Must(s.AsController().Client.Apply(s.Ctx, proxy, client.FieldOwner(string(contract.MCPServerChildren))),
+			"restoring a child")
 
 		operate(s)
 		s.RunProxies()
@@ -91,30 +92,33 @@ var _ = Describe("The workload generation", func() {
 		Entry("and raised for other content", "other", int64(8)),
 	)
 
-	DescribeTable("is not raised by what a foreign hand wrote on a child, which is said until it is deleted or set back:", func(apiVersion, kind, name, back string) {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		atRest(s, "echo")
-		child := s.Force(intruder, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{%q:"999999999999999998",%q:"abc"}}}`,
-			apiVersion, kind, name, revision.AnnotationGeneration, revision.AnnotationHash))
-		live := notReady(s, "echo", v1alpha1.ReasonUnclaimedGeneration)
-		stalled(live, v1alpha1.ReasonUnclaimedGeneration)
-		Expect(readyMessage(live)).To(ContainSubstring(kind + " " + name + " carries 999999999999999998 as workload generation"))
-		announced(s, live, corev1.EventTypeWarning, v1alpha1.ReasonUnclaimedGeneration)
-		Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
+	DescribeTable("is not raised by what a foreign hand wrote on a child, which is said until it is deleted or set back:",
+		func(apiVersion, kind, name, back string) {
+			s := newEnv()
+			operate(s)
+			s.RunProxies()
+			s.Apply(git, server("echo", ""))
+			atRest(s, "echo")
+			child := s.Force(intruder, fmt.Sprintf(
+				`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{%q:"999999999999999998",%q:"abc"}}}`,
+				apiVersion, kind, name, revision.AnnotationGeneration, revision.AnnotationHash))
+			live := notReady(s, "echo", v1alpha1.ReasonUnclaimedGeneration)
+			stalled(live, v1alpha1.ReasonUnclaimedGeneration)
+			Expect(readyMessage(live)).To(
+				ContainSubstring(kind + " " + name + " carries 999999999999999998 as workload generation"))
+			announced(s, live, corev1.EventTypeWarning, v1alpha1.ReasonUnclaimedGeneration)
+			Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
 
-		if back == "" {
-			s.Delete(child)
-		} else {
-			s.Force("kubectl", fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{%q:"1",%q:"1"}}}`,
-				apiVersion, kind, name, revision.AnnotationGeneration, "freehold.dev/break-glass-generation"))
-		}
-		ready(s, "echo")
-		s.Apply(git, kit.Server("echo", imageTwo, ""))
-		ready(s, "echo")
-	},
+			if back == "" {
+				s.Delete(child)
+			} else {
+				s.Force("kubectl", fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{%q:"1",%q:"1"}}}`,
+					apiVersion, kind, name, revision.AnnotationGeneration, "freehold.dev/break-glass-generation"))
+			}
+			ready(s, "echo")
+			s.Apply(git, kit.Server("echo", imageTwo, ""))
+			ready(s, "echo")
+		},
 		Entry("the proxy", "apps/v1", "Deployment", "echo-proxy", ""),
 		Entry("the backend, set back behind broken glass", "apps/v1", "StatefulSet", "echo-backend", "1"),
 		Entry("a Service of the backend", "v1", "Service", "echo-backend", ""),
@@ -151,7 +155,9 @@ var _ = Describe("The workload generation", func() {
 		s.Must(s.Client.Status().Patch(s.Ctx, live, client.RawPatch("application/merge-patch+json",
 			[]byte(`{"status":{"workload":{"generation":999999999999999999,"hash":"abc"}}}`))), "using the numbers up")
 		said := notReady(s, "echo", v1alpha1.ReasonSpecInvalid)
-		Expect(readyMessage(said)).To(ContainSubstring("this server has reached the highest workload generation: delete it and create it again, as docs/policies.md describes. The last accepted content keeps running"))
+		Expect(readyMessage(said)).To(
+			ContainSubstring("this server has reached the highest workload generation: delete it and create it again, as " +
+				"docs/policies.md describes. The last accepted content keeps running"))
 		backend := backendOf(s, "echo")
 		s.Read(backend)
 		Expect(backend.Status.ReadyReplicas).To(Equal(int32(1)))
@@ -172,8 +178,10 @@ var _ = Describe("The workload generation", func() {
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
-		_, err := s.ApplyErr(intruder, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"echo-backend","annotations":{%q:"1"}}}`,
-			revision.AnnotationGeneration), client.ForceOwnership)
+		_, err := s.ApplyErr(intruder,
+			fmt.Sprintf(
+				`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"echo-backend","annotations":{%q:"1"}}}`,
+				revision.AnnotationGeneration), client.ForceOwnership)
 		Expect(err).To(MatchError(ContainSubstring("may not go back to 1")))
 	})
 
@@ -227,7 +235,8 @@ var _ = Describe("Run configs", func() {
 		rolledOut(s, "echo", 1)
 		ready(s, "echo")
 		Expect(carried()).To(ContainSubstring(`"generation": 1`))
-		s.Force("intruder", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy"},"spec":{"template":{"metadata":{"annotations":{"freehold.dev/run-config":"{}"}}}}}`)
+		s.Force("intruder",
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy"},"spec":{"template":{"metadata":{"annotations":{"freehold.dev/run-config":"{}"}}}}}`)
 		s.Await(proxy, "it is as it was", func() error {
 			if text := carried(); text == "{}" {
 				return fmt.Errorf("it is the intruder's")
@@ -288,7 +297,9 @@ var _ = Describe("Run configs", func() {
 		plane.Kubelet.Image("absent/"+s.Namespace, kit.ImagePullBackOff("not found"))
 		var names []string
 		for i := range 8 {
-			s.Apply(git, server("echo", fmt.Sprintf("%s\nenv: [{name: LEVEL, value: \"%d\"}]\nproxy: {podTemplate: {spec: {containers: [{name: side, image: absent/%s%s}]}}}", long, i, s.Namespace, more)))
+			s.Apply(git, server("echo", fmt.Sprintf(
+				"%s\nenv: [{name: LEVEL, value: \"%d\"}]\nproxy: {podTemplate: {spec: {containers: [{name: side, image: "+
+					"absent/%s%s}]}}}", long, i, s.Namespace, more)))
 			live := serverOf(s, "echo")
 			s.Await(live, "the content is claimed", func() error {
 				if got, want := live.Status.Workload.Generation, int64(i)+2; got != want {
@@ -301,7 +312,8 @@ var _ = Describe("Run configs", func() {
 		configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 		Eventually(func() []string {
 			names = nil
-			s.Must(s.Client.List(s.Ctx, configs, client.InNamespace(s.Namespace), client.HasLabels{workload.LabelServer}), "listing run configs")
+			s.Must(s.Client.List(s.Ctx, configs, client.InNamespace(s.Namespace), client.HasLabels{workload.LabelServer}),
+				"listing run configs")
 			for i := range configs.Items {
 				names = append(names, configs.Items[i].Name)
 			}
@@ -328,7 +340,8 @@ var _ = Describe("Run configs", func() {
 			config := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: s.Namespace, Name: fmt.Sprintf("large-%d", i),
-					Labels: map[string]string{workload.LabelServer: "echo"}, Annotations: map[string]string{"note": strings.Repeat("x", 200<<10)},
+					Labels:      map[string]string{workload.LabelServer: "echo"},
+					Annotations: map[string]string{"note": strings.Repeat("x", 200<<10)},
 				},
 				Data: map[string]string{"large": strings.Repeat("x", megabyte)},
 			}

@@ -26,7 +26,8 @@ var _ = Describe("The status of one server", func() {
 		s := newEnv()
 		s.Apply(git, server("echo", ""))
 		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
-		s.AsController().ApplyStatus("mcpserver.freehold.dev/workload", kit.Server("echo", imageOne, "")+"status: {workload: {generation: 1000, hash: abc}}")
+		s.AsController().ApplyStatus("mcpserver.freehold.dev/workload",
+			kit.Server("echo", imageOne, "")+"status: {workload: {generation: 1000, hash: abc}}")
 		recording := s.Record(serverOf(s, "echo"))
 
 		var requests kit.Requests
@@ -84,7 +85,10 @@ func runnerSays(n int64, server types.UID) (ownership.Manager, *applyv1alpha1.MC
 }
 
 // writeStatus writes 100 statements, each on the object as it was read before.
-func writeStatus(s, as *kit.Env, requests *kit.Requests, says func(int64, types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration)) {
+func writeStatus(
+	s, as *kit.Env, requests *kit.Requests,
+	says func(int64, types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration),
+) {
 	defer GinkgoRecover()
 	direct, err := client.New(requests.Wrap(as.Config), client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())

@@ -48,12 +48,15 @@ var _ = Describe("The faked kubelet", func() {
 			s.Apply("t", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"absent"},"stringData":{"k":"v"}}`)
 			s.AwaitAll(&pods, "the pod is ready", func() error { return allReady(pods.Items) })
 		},
-		Entry("an image that cannot be pulled", kit.ImagePullBackOff("not found"), "", "Pending", "ImagePullBackOff", "not found"),
-		Entry("a Secret that is missing in the environment", kit.Runs(), `"env":[{"name":"A","valueFrom":{"secretKeyRef":{"name":"absent","key":"k"}}}],`,
+		Entry("an image that cannot be pulled", kit.ImagePullBackOff("not found"), "", "Pending", "ImagePullBackOff",
+			"not found"),
+		Entry("a Secret that is missing in the environment", kit.Runs(),
+			`"env":[{"name":"A","valueFrom":{"secretKeyRef":{"name":"absent","key":"k"}}}],`,
 			"Pending", "CreateContainerConfigError", `secret "absent" not found`),
 		Entry("a ConfigMap that is missing in the environment", kit.Runs(), `"envFrom":[{"configMapRef":{"name":"absent"}}],`,
 			"Pending", "CreateContainerConfigError", `configmap "absent" not found`),
-		Entry("a key that is missing", kit.Runs(), `"env":[{"name":"A","valueFrom":{"configMapKeyRef":{"name":"half","key":"k"}}}],`,
+		Entry("a key that is missing", kit.Runs(),
+			`"env":[{"name":"A","valueFrom":{"configMapKeyRef":{"name":"half","key":"k"}}}],`,
 			"Pending", "CreateContainerConfigError", "couldn't find key k in configmap"),
 	)
 
@@ -82,7 +85,8 @@ func workloadYAML(kind, image, more string) string {
 	if kind == "StatefulSet" {
 		service = `"serviceName":"w",`
 	}
-	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":"w"},"spec":{"replicas":1,%s"selector":{"matchLabels":{"a":"b"}},
+	return fmt.Sprintf(
+		`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":"w"},"spec":{"replicas":1,%s"selector":{"matchLabels":{"a":"b"}},
 		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}},
 		"containers":[{"name":"c","image":%q,%s"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}}}}`,
 		kind, service, image, more)

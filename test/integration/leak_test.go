@@ -39,7 +39,9 @@ var _ = It("An operator leaves nothing behind, however often it is started", fun
 func goroutines() []string {
 	stacks := make([]byte, 8<<20)
 	all := strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
-	return slices.DeleteFunc(all, func(stack string) bool { return strings.Contains(stack, "watch.(*filteredWatch).loop") })
+	return slices.DeleteFunc(all, func(stack string) bool {
+		return strings.Contains(stack, "watch.(*filteredWatch).loop")
+	})
 }
 
 func openDescriptors() int {

@@ -34,7 +34,10 @@ var _ = Describe("A server", func() {
 		stopped(s, "echo", v1alpha1.ReasonSuspended)
 		var pods corev1.PodList
 		s.AwaitAll(&pods, "no pod is left", func() error { return none(len(pods.Items)) })
-		for _, child := range []client.Object{proxyOf(s, "echo"), backendOf(s, "echo"), &corev1.Service{ObjectMeta: called("echo-backend")}} {
+		for _, child := range []client.Object{
+			proxyOf(s, "echo"), backendOf(s, "echo"),
+			&corev1.Service{ObjectMeta: called("echo-backend")},
+		} {
 			Expect(s.Exists(child)).To(BeTrue(), s.Title(child))
 		}
 		s.Apply(git, server("echo", "replicas: 2"))
@@ -66,7 +69,8 @@ var _ = Describe("A server", func() {
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		before := uids(s)
-		s.Apply("kubectl-restart", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {restartedAt: \"2026-01-01T00:00:00Z\"}\n")
+		s.Apply("kubectl-restart", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: "+
+			"{restartedAt: \"2026-01-01T00:00:00Z\"}\n")
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
 		after := uids(s)
@@ -95,41 +99,43 @@ var _ = Describe("A server", func() {
 })
 
 // A backend pod that is told to end while a proxy holds calls cuts them.
-var _ = DescribeTable("Calls end before what they call, where a server", func(reason string, stop func(*kit.Env), gone bool) {
-	s := newEnv()
-	operate(s)
-	s.RunProxies()
-	s.Apply(git, server("echo", "replicas: 2\nproxy: {replicas: 2}"))
-	ready(s, "echo")
-	proxiesReady(s, 2)
-	pods := s.RecordAll(&corev1.Pod{})
-	isProxy := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentProxy }
-	release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace && isProxy(p) })
-	stop(s)
-	notReady(s, "echo", reason)
-	var live corev1.PodList
-	s.AwaitAll(&live, "both proxy pods are told to end", func() error {
-		return equal(len(slices.DeleteFunc(slices.Clone(live.Items), func(p corev1.Pod) bool { return !isProxy(&p) || p.DeletionTimestamp == nil })), 2)
-	})
-	set := backendOf(s, "echo")
-	s.Read(set)
-	Expect(set.DeletionTimestamp).To(BeNil(), "the backend goes while proxies still answer")
-	Expect(set.Spec.Replicas).To(HaveValue(Equal(int32(2))))
-	Expect(s.Exists(serverOf(s, "echo"))).To(BeTrue())
-	release()
-	s.AwaitAll(&live, "no pod is left", func() error { return none(len(live.Items)) })
-	lastProxy := lastEnd(pods, func(o *unstructured.Unstructured) bool { return isProxy(o) })
-	pods.Check(func(state kit.State) error {
-		if o := state.Object; !isProxy(o) && o.GetDeletionTimestamp() != nil && !kit.Before(lastProxy, state) {
-			return errors.New("it was told to end before the last proxy pod was gone")
+var _ = DescribeTable("Calls end before what they call, where a server",
+	func(reason string, stop func(*kit.Env), gone bool) {
+		s := newEnv()
+		operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", "replicas: 2\nproxy: {replicas: 2}"))
+		ready(s, "echo")
+		proxiesReady(s, 2)
+		pods := s.RecordAll(&corev1.Pod{})
+		isProxy := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentProxy }
+		release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace && isProxy(p) })
+		stop(s)
+		notReady(s, "echo", reason)
+		var live corev1.PodList
+		s.AwaitAll(&live, "both proxy pods are told to end", func() error {
+			return equal(len(slices.DeleteFunc(slices.Clone(live.Items),
+				func(p corev1.Pod) bool { return !isProxy(&p) || p.DeletionTimestamp == nil })), 2)
+		})
+		set := backendOf(s, "echo")
+		s.Read(set)
+		Expect(set.DeletionTimestamp).To(BeNil(), "the backend goes while proxies still answer")
+		Expect(set.Spec.Replicas).To(HaveValue(Equal(int32(2))))
+		Expect(s.Exists(serverOf(s, "echo"))).To(BeTrue())
+		release()
+		s.AwaitAll(&live, "no pod is left", func() error { return none(len(live.Items)) })
+		lastProxy := lastEnd(pods, func(o *unstructured.Unstructured) bool { return isProxy(o) })
+		pods.Check(func(state kit.State) error {
+			if o := state.Object; !isProxy(o) && o.GetDeletionTimestamp() != nil && !kit.Before(lastProxy, state) {
+				return errors.New("it was told to end before the last proxy pod was gone")
+			}
+			return nil
+		})
+		if gone {
+			s.AwaitGone(serverOf(s, "echo"))
+			leavesNothing(s)
 		}
-		return nil
-	})
-	if gone {
-		s.AwaitGone(serverOf(s, "echo"))
-		leavesNothing(s)
-	}
-},
+	},
 	Entry("is deleted in the background", v1alpha1.ReasonDeleting, deleted(metav1.DeletePropagationBackground), true),
 	Entry("is deleted in the foreground", v1alpha1.ReasonDeleting, deleted(metav1.DeletePropagationForeground), true),
 	Entry("is deleted in the foreground, without its finalizer", v1alpha1.ReasonDeleting, func(s *kit.Env) {
@@ -139,7 +145,8 @@ var _ = DescribeTable("Calls end before what they call, where a server", func(re
 	Entry("is suspended", v1alpha1.ReasonSuspended, func(s *kit.Env) {
 		s.Apply(git, server("echo", "suspend: true\nreplicas: 2\nproxy: {replicas: 2}"))
 	}, false),
-	Entry("is scaled to zero", v1alpha1.ReasonScaledToZero, func(s *kit.Env) { s.Scale(serverOf(s, "echo"), "autoscaler", 0) }, false),
+	Entry("is scaled to zero", v1alpha1.ReasonScaledToZero,
+		func(s *kit.Env) { s.Scale(serverOf(s, "echo"), "autoscaler", 0) }, false),
 )
 
 // A pod that ends still answers, so what keeps others from it stays as long.
@@ -151,13 +158,17 @@ var _ = DescribeTable("The policy in front of a backend outlives its pods, where
 	ready(s, "echo")
 	policies, pods := s.RecordAll(&networkingv1.NetworkPolicy{}), s.RecordAll(&corev1.Pod{})
 	isBackend := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentBackend }
-	release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace && isBackend(p) })
+	release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool {
+		return p.Namespace == s.Namespace && isBackend(p)
+	})
 	stop(s)
 	var live corev1.PodList
 	s.AwaitAll(&live, "the backend pod is told to end", func() error {
-		return equal(len(slices.DeleteFunc(slices.Clone(live.Items), func(p corev1.Pod) bool { return !isBackend(&p) || p.DeletionTimestamp == nil })), 1)
+		return equal(len(slices.DeleteFunc(slices.Clone(live.Items),
+			func(p corev1.Pod) bool { return !isBackend(&p) || p.DeletionTimestamp == nil })), 1)
 	})
-	Consistently(func() bool { return s.Exists(&networkingv1.NetworkPolicy{ObjectMeta: called("echo-backend")}) }).WithTimeout(2 * time.Second).Should(BeTrue())
+	Consistently(func() bool { return s.Exists(&networkingv1.NetworkPolicy{ObjectMeta: called("echo-backend")}) }).
+		WithTimeout(2 * time.Second).Should(BeTrue())
 	release()
 	s.AwaitGone(serverOf(s, "echo"))
 	leavesNothing(s)
@@ -310,9 +321,11 @@ func lastEnd(recording *kit.Recording, matches func(*unstructured.Unstructured) 
 func leavesNothing(s *kit.Env) {
 	GinkgoHelper()
 	for _, list := range []client.ObjectList{
-		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}, &corev1.PodList{},
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ConfigMapList{},
+		&corev1.ServiceList{}, &corev1.PodList{},
 		&networkingv1.NetworkPolicyList{},
 	} {
-		s.AwaitAll(list, fmt.Sprintf("%T is empty", list), func() error { return emptyList(list) }, client.HasLabels{workload.LabelServer})
+		s.AwaitAll(list, fmt.Sprintf("%T is empty", list), func() error { return emptyList(list) },
+			client.HasLabels{workload.LabelServer})
 	}
 }

@@ -18,14 +18,16 @@ import (
 )
 
 func login(more string) string {
-	return "apiVersion: freehold.dev/v1alpha1\nkind: MCPOIDCConfig\nmetadata: {name: company" + more + "}\nspec: {oidc: {issuer: 'https://login.example.com'}, clockSkewSeconds: %d}\n"
+	return "apiVersion: freehold.dev/v1alpha1\nkind: MCPOIDCConfig\nmetadata: {name: company" + more +
+		"}\nspec: {oidc: {issuer: 'https://login.example.com'}, clockSkewSeconds: %d}\n"
 }
 
 // runConfigIn is the run config that the pods of a proxy get.
 func runConfigIn(s *kit.Env, proxy *appsv1.Deployment) runconfig.RunConfig {
 	GinkgoHelper()
 	s.Read(proxy)
-	run, err := kit.RunConfig(s.Ctx, s.Client, s.Namespace, proxy.Spec.Template.Spec.Volumes, proxy.Spec.Template.Annotations)
+	run, err := kit.RunConfig(s.Ctx, s.Client, s.Namespace, proxy.Spec.Template.Spec.Volumes,
+		proxy.Spec.Template.Annotations)
 	s.Must(err, "reading the run config")
 	return run
 }
@@ -76,7 +78,8 @@ var _ = It("A login is shared, followed, and missed", func() {
 
 	// Pods cannot start without what the login needs, and no restart is needed for it.
 	s.Apply(git, strings.Replace(fmt.Sprintf(login(""), 60), "}, clock", ", caBundleRef: {name: company-ca}}, clock", 1))
-	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonMissingReference))).To(Equal(`volume "login": configmap "company-ca" not found: create it, or correct spec.oidc of the MCPOIDCConfig`))
+	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonMissingReference))).
+		To(Equal(`volume "login": configmap "company-ca" not found: create it, or correct spec.oidc of the MCPOIDCConfig`))
 	s.Apply("somebody", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: company-ca}\n")
 	ready(s, "echo")
 	Expect(asks(s, 4).CABundle).To(Equal(&runconfig.Key{Name: "company-ca", Key: "ca.crt"}))
@@ -87,7 +90,8 @@ var _ = It("A login is shared, followed, and missed", func() {
 	company := &v1alpha1.MCPOIDCConfig{ObjectMeta: metav1.ObjectMeta{Name: "company", Namespace: s.Namespace}}
 	s.Delete(company)
 	s.Await(company, "its deletion is held", func() error {
-		if c := meta.FindStatusCondition(company.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Reason != v1alpha1.ReasonDeleting {
+		if c := meta.FindStatusCondition(company.Status.Conditions, v1alpha1.ConditionStalled); c == nil ||
+			c.Reason != v1alpha1.ReasonDeleting {
 			return fmt.Errorf("its conditions are %+v", company.Status.Conditions)
 		}
 		return nil
@@ -96,7 +100,8 @@ var _ = It("A login is shared, followed, and missed", func() {
 	notReady(s, "echo", v1alpha1.ReasonConfigNotFound)
 	s.Read(proxy)
 	Expect(*proxy.Spec.Replicas).To(BeEquivalentTo(1))
-	Expect(podtemplate.Guarded(proxy.Spec.Template.Annotations, runconfig.Proxy{Authentication: &runconfig.Authentication{}})).To(BeTrue())
+	Expect(podtemplate.Guarded(proxy.Spec.Template.Annotations,
+		runconfig.Proxy{Authentication: &runconfig.Authentication{}})).To(BeTrue())
 
 	s.Apply(git, fmt.Sprintf(login(""), 60))
 	ready(s, "echo")

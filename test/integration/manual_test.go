@@ -56,7 +56,8 @@ func newManual(s *kit.Env, image string, wire func(*rest.Config)) *manual {
 // pass makes one pass over echo.
 func (d *manual) pass() error {
 	GinkgoHelper()
-	_, err := d.reconciler.Reconcile(d.env.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: d.env.Namespace, Name: "echo"}})
+	_, err := d.reconciler.Reconcile(d.env.Ctx,
+		ctrl.Request{NamespacedName: client.ObjectKey{Namespace: d.env.Namespace, Name: "echo"}})
 	return err
 }
 
@@ -91,7 +92,8 @@ func (r *reader) share(with *reader) { with.frozen = r.frozen }
 
 // Get reads, and then lets the world go on.
 func (r *reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	err := r.remembered(key.String()+kindOf(object), object, func() error { return r.Reader.Get(ctx, key, object, opts...) })
+	err := r.remembered(key.String()+kindOf(object), object,
+		func() error { return r.Reader.Get(ctx, key, object, opts...) })
 	if err == nil && r.after != nil {
 		r.after(object)
 	}
@@ -101,7 +103,8 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 // List reads, and then lets the world go on.
 func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	applied := (&client.ListOptions{}).ApplyOptions(opts).AsListOptions()
-	return r.remembered(applied.LabelSelector+applied.FieldSelector+kindOf(list), list, func() error { return r.Reader.List(ctx, list, opts...) })
+	return r.remembered(applied.LabelSelector+applied.FieldSelector+kindOf(list), list,
+		func() error { return r.Reader.List(ctx, list, opts...) })
 }
 
 func (r *reader) remembered(key string, into any, read func() error) error {

@@ -24,7 +24,8 @@ authzConfig:
   policies:
   - {name: all, policy: "permit(principal, action, resource);"}
   - {name: typo, policy: 'forbid(principal, action == Action::"call_tol", resource);'}`
-	ingress = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: echo-backend}\nspec: {podSelector: {}, ingress: [{}]}\n"
+	ingress = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: echo-backend}\nspec: " +
+		"{podSelector: {}, ingress: [{}]}\n"
 )
 
 // What guards the proxy guards the backend too, unless the spec says otherwise.
@@ -44,7 +45,8 @@ var _ = It("A protected server lets only its proxy connect to its backend", func
 	c := meta.FindStatusCondition(ready(s, "echo").Status.Conditions, v1alpha1.ConditionPolicyUnmatched)
 	Expect(c).NotTo(BeNil())
 	Expect(c.Message).To(HavePrefix(`policy "typo", line 1, column 1: action == Action::"call_tol" matches nothing: `))
-	Expect(order(op.writes(mark), "networkpolicies", "deployments")).To(BeTrue(), "the proxy went out first:\n%s", op.writes(mark))
+	Expect(order(op.writes(mark), "networkpolicies", "deployments")).
+		To(BeTrue(), "the proxy went out first:\n%s", op.writes(mark))
 	s.Read(policy)
 	s.Owns(policy, "mcpserver.freehold.dev/children", "spec.podSelector", "spec.ingress", "spec.policyTypes")
 	Expect(callers(s, policy)).To(HaveEach(HavePrefix("echo-proxy-")))
@@ -117,7 +119,8 @@ func callers(s *kit.Env, policy *networkingv1.NetworkPolicy) []string {
 	backends, others := 0, 0
 	var names []string
 	for _, pod := range pods.Items {
-		isBackend := pod.Labels[workload.LabelServer] == "echo" && pod.Labels[workload.LabelComponent] == workload.ComponentBackend
+		isBackend := pod.Labels[workload.LabelServer] == "echo" &&
+			pod.Labels[workload.LabelComponent] == workload.ComponentBackend
 		Expect(selects(&policy.Spec.PodSelector, pod)).To(Equal(isBackend), "whether it guards %s", pod.Name)
 		if isBackend {
 			backends++

@@ -62,7 +62,8 @@ var _ = It("A policy that asks for a label on every object is met for every kind
 	}
 	backend, proxy, run := backendOf(s, "echo"), proxyOf(s, "echo"), ready(s, "echo")
 	s.Owns(backend, string(contract.RunnerBackend), `metadata.labels["team"]`, `metadata.annotations["example.com/owner"]`)
-	s.Owns(proxy, string(contract.MCPServerChildren), `metadata.labels["team"]`, `metadata.annotations["example.com/owner"]`)
+	s.Owns(proxy, string(contract.MCPServerChildren), `metadata.labels["team"]`,
+		`metadata.annotations["example.com/owner"]`)
 	Expect(s.OwnersOf(proxy, `metadata.labels["team"]`)).To(HaveLen(1))
 
 	By("another team, beside what somebody else labels")
@@ -80,7 +81,9 @@ var _ = It("A policy that asks for a label on every object is met for every kind
 	By("a release that says other annotations, and no keys")
 	op.stop()
 	permits()
-	release.Workload.Objects = podtemplate.ObjectDefaults{Annotations: map[string]string{"example.com/owner": "b@example.com"}}
+	release.Workload.Objects = podtemplate.ObjectDefaults{
+		Annotations: map[string]string{"example.com/owner": "b@example.com"},
+	}
 	op.start(release)
 	carry("echo", map[string]string{"team": ""})
 	s.Await(backend, "the other owner", func() error {
@@ -110,11 +113,14 @@ func demand(s *kit.Env, label string) (withdraw func()) {
 	return prohibition{
 		message: "every object has a " + label, group: "*", version: "*", resource: "*",
 		operation: admissionregistrationv1.OperationAll,
-		allowed: "!(request.operation in ['CREATE', 'UPDATE']) || !('freehold.dev/server' in object.metadata.?labels.orValue({})) ||\n" +
-			"!(object.kind in ['Deployment', 'StatefulSet', 'Service', 'ConfigMap', 'Secret', 'ServiceAccount', 'Role', 'RoleBinding', 'NetworkPolicy']) ||\n" +
+		allowed: "!(request.operation in ['CREATE', 'UPDATE']) || !('freehold.dev/server' in " +
+			"object.metadata.?labels.orValue({})) ||\n" +
+			"!(object.kind in ['Deployment', 'StatefulSet', 'Service', 'ConfigMap', 'Secret', 'ServiceAccount', 'Role', " +
+			"'RoleBinding', 'NetworkPolicy']) ||\n" +
 			"'" + label + "' in object.metadata.labels",
 		try: func(s *kit.Env) error {
-			_, err := s.ApplyErr(intruder, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"probe","labels":{"freehold.dev/server":"none"}}}`)
+			_, err := s.ApplyErr(intruder,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"probe","labels":{"freehold.dev/server":"none"}}}`)
 			return err
 		},
 	}.forbid(s)

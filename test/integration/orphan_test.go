@@ -53,7 +53,10 @@ var guarded = func(name string) string { return server(name, "network: {egress: 
 
 var points = []point{
 	{name: "ready", made: guarded, reached: func(s *kit.Env, name string) { ready(s, name) }},
-	{name: "young", made: guarded, reached: func(s *kit.Env, name string) { s.Await(proxyOf(s, name), "it is there", func() error { return nil }) }},
+	{
+		name: "young", made: guarded,
+		reached: func(s *kit.Env, name string) { s.Await(proxyOf(s, name), "it is there", func() error { return nil }) },
+	},
 	{name: "rolling", made: guarded, reached: func(s *kit.Env, name string) {
 		ready(s, name)
 		s.Apply(git, kit.Server(name, imageTwo, "network: {egress: []}\nproxy: {port: 8001}"))

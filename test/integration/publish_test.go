@@ -65,13 +65,16 @@ var _ = It("A wrong HTTPRoute is refused", func() {
 	s := newEnv()
 	serveHTTPRoutes(s)
 	for spec, says := range map[string]string{
-		"{rules: [{backendRef: {name: a}}]}":                             ".spec.rules[0].backendRef: field not declared in schema",
-		"{rules: [{matches: [{path: {type: Prefix, value: /a}}]}]}":      "spec.rules[0].matches[0].path.type",
-		"{rules: [{backendRefs: [{name: a}]}]}":                          "Must have port for Service reference",
-		"{rules: [{timeouts: {request: 1s, backendRequest: 2s}}]}":       "backendRequest timeout cannot be longer than request timeout",
+		"{rules: [{backendRef: {name: a}}]}": ".spec.rules[0].backendRef: field not declared " +
+			"in schema",
+		"{rules: [{matches: [{path: {type: Prefix, value: /a}}]}]}": "spec.rules[0].matches[0].path.type",
+		"{rules: [{backendRefs: [{name: a}]}]}":                     "Must have port for Service reference",
+		"{rules: [{timeouts: {request: 1s, backendRequest: 2s}}]}": "backendRequest timeout cannot be longer than " +
+			"request timeout",
 		"{rules: [{timeouts: {request: 0s, backendRequest: one hour}}]}": "spec.rules[0].timeouts.backendRequest",
 	} {
-		_, err := s.ApplyErr(git, "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a}, spec: "+spec+"}")
+		_, err := s.ApplyErr(git, "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a}, spec: "+
+			spec+"}")
 		Expect(err).To(MatchError(ContainSubstring(says)))
 	}
 })
@@ -83,9 +86,11 @@ func serveHTTPRoutes(s *kit.Env) {
 	Expect(err).NotTo(HaveOccurred())
 	crd := s.Intent(string(text))
 	crd.SetNamespace("")
-	Expect(s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("gateway-api"))).To(Succeed())
+	Expect(s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("gateway-api"))).
+		To(Succeed())
 	Eventually(func() error {
-		_, err := s.ApplyErr(git, "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: served}, spec: {}}")
+		_, err := s.ApplyErr(git, "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: served}, "+
+			"spec: {}}")
 		return err
 	}).Should(Succeed())
 }
@@ -102,7 +107,8 @@ func listens(s *kit.Env, name string, number int32) {
 		}
 	}
 	var pods corev1.PodList
-	Expect(s.Client.List(s.Ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels(service.Spec.Selector))).To(Succeed())
+	Expect(s.Client.List(s.Ctx, &pods, client.InNamespace(s.Namespace), client.MatchingLabels(service.Spec.Selector))).
+		To(Succeed())
 	for _, pod := range pods.Items {
 		for _, port := range pod.Spec.Containers[0].Ports {
 			if allReady([]corev1.Pod{pod}) == nil && (port.Name == target.StrVal || port.ContainerPort == target.IntVal) {

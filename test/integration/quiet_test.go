@@ -66,6 +66,7 @@ func labelAll(s *kit.Env) {
 		if version == "" || !strings.HasPrefix(name, "echo") {
 			continue
 		}
-		s.Apply("labeller", fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"labels":{"team":"red"}}}`, version, kind, name))
+		s.Apply("labeller", fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"labels":{"team":"red"}}}`, version,
+			kind, name))
 	}
 }

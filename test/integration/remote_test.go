@@ -37,7 +37,8 @@ func remoteSaying(s *kit.Env, name, reason string) *v1alpha1.MCPRemoteProxy {
 	live := &v1alpha1.MCPRemoteProxy{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
 	s.Await(live, name+" says "+reason, func() error {
 		for _, of := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionSuspended} {
-			if c := meta.FindStatusCondition(live.Status.Conditions, of); c != nil && c.Reason == reason && c.ObservedGeneration == live.Generation {
+			if c := meta.FindStatusCondition(live.Status.Conditions, of); c != nil && c.Reason == reason &&
+				c.ObservedGeneration == live.Generation {
 				return nil
 			}
 		}
@@ -49,14 +50,18 @@ func remoteSaying(s *kit.Env, name, reason string) *v1alpha1.MCPRemoteProxy {
 // childrenOf are the children of the owner with this key.
 func childrenOf(s *kit.Env, key string) (children []metav1.PartialObjectMetadata) {
 	GinkgoHelper()
-	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"} {
+	for _, kind := range []string{
+		"Deployment", "StatefulSet", "Service", "ConfigMap", "Secret", "ServiceAccount", "Role",
+		"RoleBinding", "NetworkPolicy",
+	} {
 		list := &metav1.PartialObjectMetadataList{}
 		for _, o := range contract.Freehold().Grants {
 			if o.Object.Kind == kind {
 				list.SetGroupVersionKind(o.Object.GroupVersion().WithKind(kind + "List"))
 			}
 		}
-		Expect(plane.Client.List(GinkgoT().Context(), list, client.InNamespace(s.Namespace), client.MatchingLabels{workload.LabelServer: key})).To(Succeed())
+		Expect(plane.Client.List(GinkgoT().Context(), list, client.InNamespace(s.Namespace),
+			client.MatchingLabels{workload.LabelServer: key})).To(Succeed())
 		for _, child := range list.Items {
 			child.Kind = kind
 			children = append(children, child)
@@ -90,7 +95,8 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 			return nil
 		})
 		Expect(owned(s, "echo.remote")).To(ConsistOf(
-			"Deployment/echo-proxy-remote", "Service/echo-proxy-remote", "Secret/"+live.Status.Workload.SessionSecret, "ServiceAccount/echo.remote-runner", "Role/echo.remote-runner", "RoleBinding/echo.remote-runner"))
+			"Deployment/echo-proxy-remote", "Service/echo-proxy-remote", "Secret/"+live.Status.Workload.SessionSecret,
+			"ServiceAccount/echo.remote-runner", "Role/echo.remote-runner", "RoleBinding/echo.remote-runner"))
 		Expect(live.Status.Runtime.ServerUID).To(Equal(string(live.UID)))
 		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendApplied)).To(BeNil())
 		s.Owns(live, string(contract.MCPRemoteProxyWorkload), "status.workload")
@@ -127,13 +133,15 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 			s.Read(d)
 			return d.Status.AvailableReplicas
 		}).Should(BeEquivalentTo(2))
-		Expect(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload.Generation).To(BeEquivalentTo(2), "replicas are no content")
+		Expect(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload.Generation).
+			To(BeEquivalentTo(2), "replicas are no content")
 
 		key := &corev1.Secret{ObjectMeta: called(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload.SessionSecret)}
 		s.Read(key)
 		s.Delete(key)
 		s.AwaitGone(key)
-		s.Apply(git, remoteProxy("echo", "url: https://other.example.com/mcp\nproxy: {replicas: 2}\nrestartedAt: 2026-11-22T10:00:00Z"))
+		s.Apply(git, remoteProxy("echo",
+			"url: https://other.example.com/mcp\nproxy: {replicas: 2}\nrestartedAt: 2026-11-22T10:00:00Z"))
 		s.Await(key, "the key of session ids is there again", func() error { return nil })
 		Expect(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload.Generation).To(BeEquivalentTo(3))
 		o.restart()
@@ -169,9 +177,13 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		live := remoteSaying(s, "echo", reason)
 		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady).Message).To(ContainSubstring(says))
 	},
-		Entry("a Secret that is missing", "headers: [{name: Authorization, valueFrom: {secretKeyRef: {name: no-such, key: token}}}]", v1alpha1.ReasonMissingReference, "spec.headers"),
-		Entry("a login that is missing", "oidcConfigRef: {name: no-such}", v1alpha1.ReasonConfigNotFound, `MCPOIDCConfig "no-such" does not exist`),
-		Entry("an overlay that takes our field", "proxy: {podTemplate: {spec: {hostNetwork: true}}}", v1alpha1.ReasonSpecInvalid, "hostNetwork"),
+		Entry("a Secret that is missing",
+			"headers: [{name: Authorization, valueFrom: {secretKeyRef: {name: no-such, key: token}}}]",
+			v1alpha1.ReasonMissingReference, "spec.headers"),
+		Entry("a login that is missing", "oidcConfigRef: {name: no-such}", v1alpha1.ReasonConfigNotFound,
+			`MCPOIDCConfig "no-such" does not exist`),
+		Entry("an overlay that takes our field", "proxy: {podTemplate: {spec: {hostNetwork: true}}}",
+			v1alpha1.ReasonSpecInvalid, "hostNetwork"),
 	)
 
 	It("shares configurations with servers, which wait for each other", func() {
@@ -200,7 +212,8 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 
 		s.Delete(live)
 		configSays(s, live, v1alpha1.ReasonDeleting, 2)
-		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionStalled).Message).To(ContainSubstring("MCPRemoteProxy echo and MCPServer echo"))
+		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionStalled).Message).
+			To(ContainSubstring("MCPRemoteProxy echo and MCPServer echo"))
 		s.Apply(git, server("echo", ""))
 		configSays(s, live, v1alpha1.ReasonDeleting, 1)
 		s.Apply(git, remoteProxy("echo", ""))
@@ -211,12 +224,17 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		s := newEnv()
 		operate(s)
 		s.RunProxies()
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: s.Namespace}, StringData: map[string]string{"token": "Bearer hidden"}}
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: s.Namespace},
+			StringData: map[string]string{"token": "Bearer hidden"},
+		}
 		Expect(plane.Client.Create(GinkgoT().Context(), secret)).To(Succeed())
-		s.Apply(git, remoteProxy("echo", "headers: [{name: authorization, valueFrom: {secretKeyRef: {name: token, key: token}}}]"))
+		s.Apply(git, remoteProxy("echo",
+			"headers: [{name: authorization, valueFrom: {secretKeyRef: {name: token, key: token}}}]"))
 		remoteSaying(s, "echo", v1alpha1.ReasonReady)
 		proxy := &appsv1.Deployment{ObjectMeta: called("echo-proxy-remote")}
 		s.Read(proxy)
-		Expect(proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]).To(And(ContainSubstring(`"name": "Authorization"`), Not(ContainSubstring("hidden"))))
+		Expect(proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]).
+			To(And(ContainSubstring(`"name": "Authorization"`), Not(ContainSubstring("hidden"))))
 	})
 })

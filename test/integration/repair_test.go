@@ -76,7 +76,8 @@ var _ = Describe("A hand on our objects", func() {
 		recording := s.Record(workload)
 		kind := s.Unstructured(workload).GetKind()
 		// No restricted namespace admits such pods, so none comes to run.
-		s.Apply(intruder, fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: %s}\nspec: {template: {spec: {hostNetwork: true}}}\n", kind, workload.GetName()))
+		s.Apply(intruder, fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: %s}\nspec: {template: {spec: "+
+			"{hostNetwork: true}}}\n", kind, workload.GetName()))
 		s.Await(workload, "hostNetwork is off", func() error {
 			if template(workload).Spec.HostNetwork {
 				return fmt.Errorf("it is on")
@@ -98,7 +99,8 @@ var _ = Describe("A hand on our objects", func() {
 		})
 		Expect(flips).To(Equal(2), "on once, off once")
 		// A refused attempt, because the object moved meanwhile, is no write.
-		Expect(op.writes(mark).Of("deployments").Answered(200)).To(HaveLen(1), "scaling is one write, so the repair is not repeated:\n%s", op.writes(mark))
+		Expect(op.writes(mark).Of("deployments").Answered(200)).
+			To(HaveLen(1), "scaling is one write, so the repair is not repeated:\n%s", op.writes(mark))
 	},
 		Entry("the proxy", func() client.Object { return proxyOf(s, "echo") }),
 		Entry("the backend", func() client.Object { return backendOf(s, "echo") }),
@@ -170,20 +172,30 @@ var _ = DescribeTable("A foreign object of a name that we need is reported, not 
 	Expect(readyMessage(live)).To(And(ContainSubstring(foreign.GetKind()), ContainSubstring(foreign.GetName()),
 		ContainSubstring("delete or rename that object")))
 	s.OwnsNothing(foreign, manager)
-	Expect(s.Unstructured(foreign).GetManagedFields()).To(ContainElements(before), "somebody wrote what somebody else stated")
+	Expect(s.Unstructured(foreign).GetManagedFields()).
+		To(ContainElements(before), "somebody wrote what somebody else stated")
 
 	s.Delete(foreign)
 	s.AwaitGone(foreign)
 	s.Apply(git, server("echo", "args: [a]")) // whoever makes room may wait a minute, or touch the server
 	ready(s, "echo")
 },
-	Entry("a ServiceAccount", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"echo-runner"}}`, "mcpserver.freehold.dev/children"),
-	Entry("a Service", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy"},"spec":{"ports":[{"port":80}]}}`, "mcpserver.freehold.dev/children"),
-	Entry("a Deployment", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy"},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},
-		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, "mcpserver.freehold.dev/children"),
-	Entry("a StatefulSet", `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"echo-backend"},"spec":{"replicas":0,"serviceName":"b","selector":{"matchLabels":{"a":"b"}},
-		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, "runner.freehold.dev/backend"),
-	Entry("a Service of the backend", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-backend"},"spec":{"ports":[{"port":80}]}}`, "runner.freehold.dev/backend"),
+	Entry("a ServiceAccount", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"echo-runner"}}`,
+		"mcpserver.freehold.dev/children"),
+	Entry("a Service",
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy"},"spec":{"ports":[{"port":80}]}}`,
+		"mcpserver.freehold.dev/children"),
+	Entry("a Deployment",
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy"},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},
+		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
+		"mcpserver.freehold.dev/children"),
+	Entry("a StatefulSet",
+		`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"echo-backend"},"spec":{"replicas":0,"serviceName":"b","selector":{"matchLabels":{"a":"b"}},
+		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
+		"runner.freehold.dev/backend"),
+	Entry("a Service of the backend",
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-backend"},"spec":{"ports":[{"port":80}]}}`,
+		"runner.freehold.dev/backend"),
 )
 
 func called(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
@@ -191,7 +203,8 @@ func called(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name
 func runConfigOf(s *kit.Env, name string) *corev1.ConfigMap {
 	GinkgoHelper()
 	var list corev1.ConfigMapList
-	s.Must(s.Client.List(s.Ctx, &list, client.InNamespace(s.Namespace), client.MatchingLabels{"freehold.dev/server": name}), "listing run configs")
+	s.Must(s.Client.List(s.Ctx, &list, client.InNamespace(s.Namespace),
+		client.MatchingLabels{"freehold.dev/server": name}), "listing run configs")
 	Expect(list.Items).To(HaveLen(1))
 	return &list.Items[0]
 }

@@ -34,8 +34,11 @@ func userOf(s *kit.Env, name, group, resource string, verbs ...string) *kit.Env 
 	}), "binding a role")
 	Eventually(func() bool {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               "system:serviceaccount:" + s.Namespace + ":" + name,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.Namespace, Verb: verbs[0], Group: group, Resource: resource},
+			User: "system:serviceaccount:" + s.Namespace + ":" + name,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: s.Namespace, Verb: verbs[0], Group: group,
+				Resource: resource,
+			},
 		}}
 		s.Must(s.Client.Create(s.Ctx, review), "asking what "+name+" may do")
 		return review.Status.Allowed
@@ -53,7 +56,8 @@ const escape = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":
 func mayEscape(s *kit.Env, may bool) {
 	GinkgoHelper()
 	Eventually(func() bool { // the API server looks at roles in a cache
-		_, err := s.As(s.Namespace, "ci-runner").ApplyErr(string(contract.RunnerBackend), escape, client.DryRunAll, client.ForceOwnership)
+		_, err := s.As(s.Namespace, "ci-runner").
+			ApplyErr(string(contract.RunnerBackend), escape, client.DryRunAll, client.ForceOwnership)
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource")
 	}).Should(Equal(!may))
 }
@@ -75,7 +79,10 @@ var _ = Describe("The runner's rights", func() {
 		stalled(live, v1alpha1.ReasonNameTaken)
 		Expect(readyMessage(live)).To(ContainSubstring("ServiceAccount"))
 		quiet(op)
-		for _, none := range []client.Object{&rbacv1.Role{ObjectMeta: called("ci-runner")}, binding("ci-runner"), proxyOf(s, "ci")} {
+		for _, none := range []client.Object{
+			&rbacv1.Role{ObjectMeta: called("ci-runner")}, binding("ci-runner"),
+			proxyOf(s, "ci"),
+		} {
 			Expect(s.Exists(none)).To(BeFalse(), s.Title(none))
 		}
 		mayEscape(s, false)
@@ -146,12 +153,16 @@ func forged(s *kit.Env, right *corev1.ConfigMap, number string) []*corev1.Config
 	right = right.DeepCopy()
 	right.ObjectMeta = metav1.ObjectMeta{
 		Namespace: s.Namespace, Labels: right.Labels, OwnerReferences: right.OwnerReferences,
-		Annotations: map[string]string{revision.AnnotationGeneration: number, revision.AnnotationHash: right.Annotations[revision.AnnotationHash]},
+		Annotations: map[string]string{
+			revision.AnnotationGeneration: number,
+			revision.AnnotationHash:       right.Annotations[revision.AnnotationHash],
+		},
 	}
 	right.OwnerReferences[0].BlockOwnerDeletion = nil // some clusters ask for a right to state it
 	named, other, copied := right.DeepCopy(), right.DeepCopy(), right.DeepCopy()
 	named.Name = "echo-run-" + number + "-" + right.Annotations[revision.AnnotationHash][:10]
-	other.Name, other.Annotations[revision.AnnotationHash] = "echo-run-"+number+"-0123456789", strings.Repeat("0123456789", 6)+"0123"
+	other.Name, other.Annotations[revision.AnnotationHash] = "echo-run-"+number+"-0123456789",
+		strings.Repeat("0123456789", 6)+"0123"
 	copied.Name = "a-copy"
 	return []*corev1.ConfigMap{named, other, copied}
 }

@@ -42,7 +42,8 @@ var _ = Describe("A change that is not content", func() {
 			func() { s.Apply(git, server("echo", "proxy: {replicas: 2}")) }, func() { proxiesReady(s, 2) }),
 		Entry("a label and an annotation of the server",
 			func() {
-				s.Apply("team", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, labels: {team: red}, annotations: {note: mine}}\n")
+				s.Apply("team", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, labels: {team: red}, "+
+					"annotations: {note: mine}}\n")
 			},
 			// A pass that writes nothing cannot be seen; a later one that scales can.
 			func() { s.Apply(git, server("echo", "proxy: {replicas: 2}")); proxiesReady(s, 2) }),
@@ -60,7 +61,8 @@ var _ = Describe("A change that is not content", func() {
 		backendsReady(s, 3)
 		recording := s.Record(backendOf(s, "echo"))
 		s.Scale(serverOf(s, "echo"), autoscaler, 3)
-		s.Apply(autoscaler, "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {replicas: 3}\n")
+		s.Apply(autoscaler, "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {replicas: "+
+			"3}\n")
 		s.Apply(git, server("echo", ""))
 		s.Owns(serverOf(s, "echo"), autoscaler, "spec.replicas")
 		settled(s)
@@ -79,7 +81,8 @@ var _ = Describe("A change that is not content", func() {
 		backendsReady(s, 2)
 		live := serverOf(s, "echo")
 		s.Await(live, "the status counts two", func() error {
-			if live.Status.Replicas == nil || live.Status.ReadyReplicas == nil || *live.Status.Replicas != 2 || *live.Status.ReadyReplicas != 2 {
+			if live.Status.Replicas == nil || live.Status.ReadyReplicas == nil || *live.Status.Replicas != 2 ||
+				*live.Status.ReadyReplicas != 2 {
 				return fmt.Errorf("replicas %v, readyReplicas %v", live.Status.Replicas, live.Status.ReadyReplicas)
 			}
 			return nil
@@ -187,7 +190,8 @@ func proxiesReady(s *kit.Env, n int32) {
 	GinkgoHelper()
 	proxy := proxyOf(s, "echo")
 	s.Await(proxy, fmt.Sprintf("%d proxies are ready", n), func() error {
-		if proxy.Status.ReadyReplicas != n || proxy.Status.Replicas != n || proxy.Status.ObservedGeneration != proxy.Generation {
+		if proxy.Status.ReadyReplicas != n || proxy.Status.Replicas != n ||
+			proxy.Status.ObservedGeneration != proxy.Generation {
 			return fmt.Errorf("%d of %d are", proxy.Status.ReadyReplicas, proxy.Status.Replicas)
 		}
 		return nil
@@ -198,7 +202,8 @@ func proxiesReady(s *kit.Env, n int32) {
 func settled(s *kit.Env) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	live := serverOf(s, "echo")
-	s.Await(live, "the operator has judged the spec", func() error { return equal(live.Status.ObservedGeneration, live.Generation) })
+	s.Await(live, "the operator has judged the spec",
+		func() error { return equal(live.Status.ObservedGeneration, live.Generation) })
 	return live
 }
 

@@ -17,7 +17,8 @@ import (
 
 const (
 	workloadStays = "status.workload may not disappear and its generation may not fall: " +
-		"leave it as it is, and write other content into spec, which raises it; to start over, delete the server and make it again"
+		"leave it as it is, and write other content into spec, which raises it; to start over, delete the server and make " +
+		"it again"
 	runtimeStays = "status.runtime may not disappear and its generation may not fall: " +
 		"leave it to the runner; to start over, delete the server and make it again"
 	runtimeBelow = "status.runtime.generation may not be higher than status.workload.generation"
@@ -63,7 +64,8 @@ var _ = Describe("The rules on an MCPServer's status", func() {
 	})
 
 	It("hold against a merge patch that removes the workload", func() {
-		err := s.Client.Status().Patch(s.Ctx, live, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"workload":null}}`)))
+		err := s.Client.Status().Patch(s.Ctx, live,
+			client.RawPatch("application/merge-patch+json", []byte(`{"status":{"workload":null}}`)))
 		refusedWith(err, workloadStays)
 	})
 
@@ -105,7 +107,8 @@ func putStatus(s *kit.Env, object *unstructured.Unstructured) error {
 	Expect(err).NotTo(HaveOccurred())
 	api, err := s.HTTP()
 	Expect(err).NotTo(HaveOccurred())
-	path := fmt.Sprintf("/apis/freehold.dev/v1alpha1/namespaces/%s/mcpservers/%s/status", object.GetNamespace(), object.GetName())
+	path := fmt.Sprintf("/apis/freehold.dev/v1alpha1/namespaces/%s/mcpservers/%s/status", object.GetNamespace(),
+		object.GetName())
 	return api.Verb(http.MethodPut).AbsPath(path).Body(body).Do(s.Ctx).Error()
 }
 

@@ -19,7 +19,10 @@ var _ = Describe("An MCPServer is accepted", func() {
 			"image": "registry.example.com/echo:1", "args": []any{"a"},
 			"transport": "streamable-http", "port": int64(8080), "path": "/mcp", "replicas": int64(1),
 			"progressDeadlineSeconds": int64(600),
-			"proxy":                   map[string]any{"port": int64(8000), "audit": "Enabled", "terminationGracePeriodSeconds": int64(60)},
+			"proxy": map[string]any{
+				"port": int64(8000), "audit": "Enabled",
+				"terminationGracePeriodSeconds": int64(60),
+			},
 		}))
 	})
 
@@ -34,11 +37,13 @@ func more(fields string) string { return spec(`"image":"registry.example.com/ech
 func spec(fields string) string { return serverSpec("{" + fields + "}") }
 
 func serverSpec(spec string) string {
-	return fmt.Sprintf(`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"spec":%s}`, spec)
+	return fmt.Sprintf(`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"spec":%s}`,
+		spec)
 }
 
 func named(name string) string {
-	return fmt.Sprintf(`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":%q},"spec":{"image":"i"}}`, name)
+	return fmt.Sprintf(
+		`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":%q},"spec":{"image":"i"}}`, name)
 }
 
 // causesOf are the field and message of each cause of a refusal; a refusal

@@ -153,7 +153,8 @@ func otherContent(state kit.State, pods []kit.State) string {
 		}
 		generation, _, _ := nested(state, "status", "workload", "generation")
 		if component == workload.ComponentProxy && fmt.Sprint(generation) != pod.Annotations[revision.AnnotationGeneration] {
-			return fmt.Sprintf("%s has workload generation %s and the status says %v", pod.Name, pod.Annotations[revision.AnnotationGeneration], generation)
+			return fmt.Sprintf("%s has workload generation %s and the status says %v", pod.Name,
+				pod.Annotations[revision.AnnotationGeneration], generation)
 		}
 	}
 	if seen[workload.ComponentBackend] == 0 || seen[workload.ComponentProxy] == 0 {

@@ -86,7 +86,8 @@ func saying(s *kit.Env, name string, status metav1.ConditionStatus, reason strin
 		case c == nil:
 			return fmt.Errorf("there is no condition Ready")
 		case c.ObservedGeneration != live.Generation:
-			return fmt.Errorf("Ready=%s speaks of generation %d, the spec is %d", c.Status, c.ObservedGeneration, live.Generation)
+			return fmt.Errorf("Ready=%s speaks of generation %d, the spec is %d", c.Status, c.ObservedGeneration,
+				live.Generation)
 		case c.Status != status || c.Reason != reason:
 			return fmt.Errorf("Ready=%s, %s: %s", c.Status, c.Reason, c.Message)
 		}
@@ -127,7 +128,8 @@ func rolledOut(s *kit.Env, name string, generation int64) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	live := serverOf(s, name)
 	s.Await(live, fmt.Sprintf("%s runs generation %d", name, generation), func() error {
-		if w, r := live.Status.Workload, live.Status.Runtime; w == nil || r == nil || w.Generation != generation || r.Generation != generation {
+		if w, r := live.Status.Workload, live.Status.Runtime; w == nil || r == nil || w.Generation != generation ||
+			r.Generation != generation {
 			return fmt.Errorf("status.workload is %+v, status.runtime %+v", w, r)
 		}
 		return nil

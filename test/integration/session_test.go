@@ -27,7 +27,8 @@ var _ = Describe("The key of session ids", func() {
 		Expect(secret.OwnerReferences[0].Name).To(Equal("echo"))
 
 		By("rotating it")
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"current":"`+strings.Repeat("n", 32)+`","previous":"`+string(first)+`"}}`))
+		patch := client.RawPatch(types.MergePatchType,
+			[]byte(`{"stringData":{"current":"`+strings.Repeat("n", 32)+`","previous":"`+string(first)+`"}}`))
 		s.Must(s.Client.Patch(s.Ctx, secret, patch, client.FieldOwner("kubectl")), "rotating")
 		rotated := secret.ResourceVersion
 		s.Apply(git, server("echo", "restartedAt: 2026-11-22T10:00:00Z"))
@@ -66,7 +67,10 @@ var _ = Describe("The key of session ids", func() {
 		quiet(op)
 		mark = op.requests.Mark()
 		op.restart()
-		for name, spec := range map[string]string{"echo": "restartedAt: 2026-11-22T11:00:00Z\nargs: [c]", "echo2": "args: [c]", "echo3": "args: [c]"} {
+		for name, spec := range map[string]string{
+			"echo":  "restartedAt: 2026-11-22T11:00:00Z\nargs: [c]",
+			"echo2": "args: [c]", "echo3": "args: [c]",
+		} {
 			s.Apply(git, server(name, spec))
 			atRest(s, name)
 		}
@@ -83,7 +87,8 @@ var _ = Describe("The key of session ids", func() {
 		atRest(s, "echo")
 		secret := secretOf(s, "echo")
 		s.Read(secret)
-		s.Must(s.Client.Patch(s.Ctx, secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/late"]}}`))), "holding")
+		s.Must(s.Client.Patch(s.Ctx, secret,
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/late"]}}`))), "holding")
 		old := serverOf(s, "echo")
 		s.Delete(old)
 		s.AwaitGone(old)
@@ -96,7 +101,8 @@ var _ = Describe("The key of session ids", func() {
 		Expect(second.Data["current"]).NotTo(Equal(secret.Data["current"]))
 		quiet(op)
 		Expect(op.requests.Since(mark).Of("secrets")).To(HaveLen(1))
-		s.Must(s.Client.Patch(s.Ctx, secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))), "letting go")
+		s.Must(s.Client.Patch(s.Ctx, secret,
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))), "letting go")
 	})
 })
 

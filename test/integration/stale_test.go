@@ -65,35 +65,36 @@ var _ = Describe("Two passes on one stale snapshot", func() {
 
 // An object may go between the read and the write that rests on it.
 var _ = Describe("A deletion between read and apply", func() {
-	DescribeTable("leaves nothing behind, and the next pass makes the child whole:", func(child func() client.Object, drift string) {
-		s := newEnv()
-		s.Apply(git, server("echo", ""))
-		process := newManual(s, runnerImage, nil)
-		process.passes()
-		object := child()
-		s.Read(object)
-		before := object.GetUID()
-		s.Force(intruder, fmt.Sprintf(drift, object.GetName())) // so that there is something to write
-		process.reader.after = func(read client.Object) {
-			if kindOf(read) == kindOf(object) && read.GetName() == object.GetName() && read.GetUID() == before {
-				s.Delete(object, client.PropagationPolicy(metav1.DeletePropagationBackground))
-				s.AwaitGone(object)
+	DescribeTable("leaves nothing behind, and the next pass makes the child whole:",
+		func(child func() client.Object, drift string) {
+			s := newEnv()
+			s.Apply(git, server("echo", ""))
+			process := newManual(s, runnerImage, nil)
+			process.passes()
+			object := child()
+			s.Read(object)
+			before := object.GetUID()
+			s.Force(intruder, fmt.Sprintf(drift, object.GetName())) // so that there is something to write
+			process.reader.after = func(read client.Object) {
+				if kindOf(read) == kindOf(object) && read.GetName() == object.GetName() && read.GetUID() == before {
+					s.Delete(object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+					s.AwaitGone(object)
+				}
 			}
-		}
-		mark := process.requests.Mark()
-		Expect(process.pass()).To(Succeed())
-		Expect(s.Exists(object)).To(BeFalse(), "it came back:\n%s", process.requests.Since(mark))
+			mark := process.requests.Mark()
+			Expect(process.pass()).To(Succeed())
+			Expect(s.Exists(object)).To(BeFalse(), "it came back:\n%s", process.requests.Since(mark))
 
-		process.reader.after = nil
-		process.passes()
-		s.Read(object)
-		Expect(object.GetUID()).NotTo(Equal(before))
-		manager := "mcpserver.freehold.dev/children"
-		if _, grants := object.(*rbacv1.Role); grants {
-			manager = "rbac.freehold.dev/children"
-		}
-		s.Owns(object, manager, "metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`)
-	},
+			process.reader.after = nil
+			process.passes()
+			s.Read(object)
+			Expect(object.GetUID()).NotTo(Equal(before))
+			manager := "mcpserver.freehold.dev/children"
+			if _, grants := object.(*rbacv1.Role); grants {
+				manager = "rbac.freehold.dev/children"
+			}
+			s.Owns(object, manager, "metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`)
+		},
 		Entry("Role", func() client.Object { return &rbacv1.Role{ObjectMeta: called("echo-runner")} },
 			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":%q},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`),
 		Entry("Deployment", func() client.Object { return &appsv1.Deployment{ObjectMeta: called("echo-proxy")} },
@@ -132,7 +133,8 @@ var _ = Describe("A deletion between read and apply", func() {
 		for _, list := range []client.ObjectList{
 			&corev1.ServiceList{}, &appsv1.DeploymentList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.PodList{},
 		} {
-			s.AwaitAll(list, "everything of the server is collected", func() error { return emptyList(list) }, client.HasLabels{workload.LabelServer})
+			s.AwaitAll(list, "everything of the server is collected", func() error { return emptyList(list) },
+				client.HasLabels{workload.LabelServer})
 		}
 	})
 })

@@ -46,7 +46,8 @@ func children(s *kit.Env) []*unstructured.Unstructured {
 	Expect(err).NotTo(HaveOccurred())
 	var all []*unstructured.Unstructured
 	for _, ac := range []runtime.ApplyConfiguration{
-		workload.ServiceAccount(owner), workload.Role(owner), workload.RoleBinding(owner), workload.ProxyService(owner, server.Spec.Proxy), proxy,
+		workload.ServiceAccount(owner), workload.Role(owner), workload.RoleBinding(owner),
+		workload.ProxyService(owner, server.Spec.Proxy), proxy,
 		workload.BackendService(run), workload.HeadlessService(run), backend,
 	} {
 		text, err := json.Marshal(ac)
@@ -91,11 +92,13 @@ func unmarked(object *unstructured.Unstructured) {
 	GinkgoHelper()
 	object.SetAnnotations(map[string]string{contract.AdoptAnnotation: "true"})
 	unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
-	Expect(unstructured.SetNestedField(object.Object, "red", "spec", "template", "metadata", "labels", "example.com/team")).To(Succeed())
+	Expect(unstructured.SetNestedField(object.Object, "red", "spec", "template", "metadata", "labels",
+		"example.com/team")).To(Succeed())
 	containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
 	Expect(err).NotTo(HaveOccurred())
 	containers = append(containers, map[string]any{
-		"name": "logger", "image": "registry.example.com/logger:1", "securityContext": containers[0].(map[string]any)["securityContext"],
+		"name": "logger", "image": "registry.example.com/logger:1",
+		"securityContext": containers[0].(map[string]any)["securityContext"],
 	})
 	Expect(unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers")).To(Succeed())
 }
@@ -106,7 +109,8 @@ func revisions(s *kit.Env, of client.Object) (had int) {
 	GinkgoHelper()
 	var sets appsv1.ReplicaSetList
 	var stored appsv1.ControllerRevisionList
-	s.Must(errors.Join(s.Client.List(s.Ctx, &sets, client.InNamespace(s.Namespace)), s.Client.List(s.Ctx, &stored, client.InNamespace(s.Namespace))), "listing")
+	s.Must(errors.Join(s.Client.List(s.Ctx, &sets, client.InNamespace(s.Namespace)),
+		s.Client.List(s.Ctx, &stored, client.InNamespace(s.Namespace))), "listing")
 	for _, set := range sets.Items {
 		if metav1.IsControlledBy(&set, of) {
 			had++
@@ -146,10 +150,12 @@ func sound(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	live := object.DeepCopy()
 	s.Await(live, "nobody holds what is ours alone", func() error {
-		holdings, err := contract.Freehold().Judge(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetManagedFields())
+		holdings, err := contract.Freehold().
+			Judge(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetManagedFields())
 		for _, h := range holdings {
 			if h.Verdict.Wrong() {
-				err = errors.Join(err, fmt.Errorf("%s of %s %s is %s", ownership.Notation(h.Field), h.Manager, h.Operation, h.Verdict))
+				err = errors.Join(err, fmt.Errorf("%s of %s %s is %s", ownership.Notation(h.Field), h.Manager, h.Operation,
+					h.Verdict))
 			}
 		}
 		return err
@@ -159,7 +165,8 @@ func sound(s *kit.Env, object *unstructured.Unstructured) {
 // unreported is an object without what kube-controller-manager says of it.
 func unreported(object *unstructured.Unstructured) map[string]any {
 	u := object.DeepCopy()
-	u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }))
+	u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(),
+		func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }))
 	u.SetResourceVersion("")
 	annotations := u.GetAnnotations()
 	delete(annotations, "deployment.kubernetes.io/revision")
@@ -186,7 +193,8 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 				sound(s, object)
 			}
 			announced(s, live, corev1.EventTypeNormal, "FieldsTakenOver")
-			patches := op.requests.Since(0).In(s.Namespace).Where(func(r kit.Request) bool { return r.Verb == "patch" && r.Resource != "events" })
+			patches := op.requests.Since(0).In(s.Namespace).
+				Where(func(r kit.Request) bool { return r.Verb == "patch" && r.Resource != "events" })
 			Expect(len(patches)).To(BeNumerically("<=", 7), "one for each object and manager of the operator:\n%s", patches)
 
 			s.Apply(git, server("echo", ""))
@@ -213,7 +221,8 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 				delete(object.Object["metadata"].(map[string]any), "annotations")
 				annotated(object, contract.AdoptAnnotation, "true")
 				unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
-				Expect(unstructured.SetNestedField(object.Object, int64(7), "spec", "template", "spec", "terminationGracePeriodSeconds")).To(Succeed())
+				Expect(unstructured.SetNestedField(object.Object, int64(7), "spec", "template", "spec",
+					"terminationGracePeriodSeconds")).To(Succeed())
 			}
 			byKubectl(s, object)
 		}
@@ -256,9 +265,11 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 			s.Read(taken)
 			pods := template(taken)
 			Expect(taken.GetGeneration()).To(Equal(int64(2)), "one write changed it: the mark")
-			Expect(pods.Annotations).To(Or(HaveKeyWithValue(revision.AnnotationGeneration, "1"), HaveKey(workload.AnnotationBackendHash)))
+			Expect(pods.Annotations).To(Or(HaveKeyWithValue(revision.AnnotationGeneration, "1"),
+				HaveKey(workload.AnnotationBackendHash)))
 			Expect([]string{taken.GetLabels()["example.com/team"], pods.Labels["example.com/team"]}).To(HaveEach("red"))
-			s.Owns(taken, "other-operator", `metadata.labels["example.com/team"]`, `spec.template.metadata.labels["example.com/team"]`,
+			s.Owns(taken, "other-operator", `metadata.labels["example.com/team"]`,
+				`spec.template.metadata.labels["example.com/team"]`,
 				"spec.template.spec.containers[name=logger].image")
 			sound(s, s.Unstructured(taken))
 			Expect(revisions(s, taken)).To(Equal(2), "revisions of "+s.Title(taken))
@@ -266,7 +277,8 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		var pods corev1.PodList
 		s.AwaitAll(&pods, "no pod of the old content is left", func() error {
 			for _, pod := range pods.Items {
-				marked := pod.Annotations[revision.AnnotationGeneration] == "1" || pod.Annotations[workload.AnnotationBackendHash] != ""
+				marked := pod.Annotations[revision.AnnotationGeneration] == "1" ||
+					pod.Annotations[workload.AnnotationBackendHash] != ""
 				if !marked || len(pod.Spec.Containers) != 2 {
 					return fmt.Errorf("%s has the annotations %v", pod.Name, pod.Annotations)
 				}
@@ -281,7 +293,9 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 	DescribeTable("is left alone until it is handed over:", func(metadata string) {
 		s := newEnv()
 		s.Apply(git, server("echo", ""))
-		service := s.Apply("somebody", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy",`+metadata+`},"spec":{"ports":[{"name":"old","port":80}]}}`)
+		service := s.Apply("somebody",
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy",`+metadata+
+				`},"spec":{"ports":[{"name":"old","port":80}]}}`)
 		operate(s)
 		s.RunProxies()
 		live := notReady(s, "echo", v1alpha1.ReasonNameTaken)
@@ -297,29 +311,32 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		s.Owns(service, "somebody", "spec.ports[port=80,protocol=TCP]")
 	},
 		Entry("a Service", `"labels":{"team":"red"}`),
-		Entry("one of which the cache keeps little", `"labels":{"team":"red","freehold.dev/server":"echo"},"annotations":{"note":"`+strings.Repeat("x", 40<<10)+`"}`),
+		Entry("one of which the cache keeps little",
+			`"labels":{"team":"red","freehold.dev/server":"echo"},"annotations":{"note":"`+strings.Repeat("x", 40<<10)+`"}`),
 	)
 
-	DescribeTable("says what cannot be taken over, and leaves it whole:", func(i int, says string, edit func(*kit.Env, *unstructured.Unstructured)) {
-		s := newEnv()
-		s.Apply(git, server("echo", ""))
-		object := children(s)[i]
-		Expect(unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")).To(Succeed())
-		edit(s, object)
-		byKubectl(s, object)
-		operate(s)
-		s.RunProxies()
-		live := notReady(s, "echo", v1alpha1.ReasonNotAdoptable)
-		Expect(readyMessage(live)).To(And(ContainSubstring(object.GetName()), ContainSubstring(says), ContainSubstring("left it as it is")))
-		stalled(live, v1alpha1.ReasonNotAdoptable)
-		announced(s, live, corev1.EventTypeWarning, v1alpha1.ReasonNotAdoptable)
-		Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))
+	DescribeTable("says what cannot be taken over, and leaves it whole:",
+		func(i int, says string, edit func(*kit.Env, *unstructured.Unstructured)) {
+			s := newEnv()
+			s.Apply(git, server("echo", ""))
+			object := children(s)[i]
+			Expect(unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")).To(Succeed())
+			edit(s, object)
+			byKubectl(s, object)
+			operate(s)
+			s.RunProxies()
+			live := notReady(s, "echo", v1alpha1.ReasonNotAdoptable)
+			Expect(readyMessage(live)).To(
+				And(ContainSubstring(object.GetName()), ContainSubstring(says), ContainSubstring("left it as it is")))
+			stalled(live, v1alpha1.ReasonNotAdoptable)
+			announced(s, live, corev1.EventTypeWarning, v1alpha1.ReasonNotAdoptable)
+			Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))
 
-		s.Delete(object)
-		s.AwaitGone(object)
-		s.Apply(git, server("echo", "args: [a]"))
-		ready(s, "echo")
-	},
+			s.Delete(object)
+			s.AwaitGone(object)
+			s.Apply(git, server("echo", "args: [a]"))
+			ready(s, "echo")
+		},
 		Entry("a proxy of another selector", 4, "field is immutable", reselected),
 		Entry("a backend of another selector", 7, "updates to statefulset spec", reselected),
 		Entry("another controller's proxy", 4, "ConfigMap holder controls it", held),
@@ -344,8 +361,10 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		operate(s)
 		s.RunProxies()
 		live := notReady(s, "echo", v1alpha1.ReasonNotAdoptable)
-		Expect(readyMessage(live)).To(And(ContainSubstring("Role "+s.Namespace+"/echo-runner"), ContainSubstring("Deployment "+s.Namespace+"/echo-proxy"),
-			ContainSubstring("StatefulSet "+s.Namespace+"/echo-backend"), Not(ContainSubstring("Service ")), ContainSubstring("took over none")))
+		Expect(readyMessage(live)).To(
+			And(ContainSubstring("Role "+s.Namespace+"/echo-runner"), ContainSubstring("Deployment "+s.Namespace+"/echo-proxy"),
+				ContainSubstring("StatefulSet "+s.Namespace+"/echo-backend"), Not(ContainSubstring("Service ")),
+				ContainSubstring("took over none")))
 		for _, object := range []*unstructured.Unstructured{role, service, proxy, backend} {
 			Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))
 		}
@@ -382,7 +401,8 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		operate(s)
 		s.RunProxies()
 		live := notReady(s, "echo", v1alpha1.ReasonNameTaken)
-		Expect(readyMessage(live)).To(And(ContainSubstring("Service "+s.Namespace+"/"+service.GetName()), Not(ContainSubstring("StatefulSet "))))
+		Expect(readyMessage(live)).To(
+			And(ContainSubstring("Service "+s.Namespace+"/"+service.GetName()), Not(ContainSubstring("StatefulSet "))))
 		for _, object := range []*unstructured.Unstructured{service, backend} {
 			Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))
 		}
@@ -444,7 +464,8 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		op.stop()
 
 		manager := string(contract.MCPServerChildren)
-		s.Apply(manager, fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"echo-runner","uid":%q}}`, s.Unstructured(account).GetUID()))
+		s.Apply(manager, fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"echo-runner","uid":%q}}`,
+			s.Unstructured(account).GetUID()))
 		s.OwnsNothing(account, manager)
 		live := s.Unstructured(account)
 		Expect(live.GetLabels()).To(Equal(map[string]string{"team": "red"}))
@@ -456,7 +477,10 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 
 func reselected(_ *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
-	for _, path := range [][]string{{"spec", "selector", "matchLabels", "a"}, {"spec", "template", "metadata", "labels", "a"}} {
+	for _, path := range [][]string{
+		{"spec", "selector", "matchLabels", "a"},
+		{"spec", "template", "metadata", "labels", "a"},
+	} {
 		Expect(unstructured.SetNestedField(object.Object, "b", path...)).To(Succeed())
 	}
 }

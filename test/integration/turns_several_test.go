@@ -44,41 +44,46 @@ func rolledOutSays(s *kit.Env, text string) {
 
 const both = "oidcConfigRef: {name: company}\nauthzConfigRef: {name: company}"
 
-var _ = It("Two configurations that change together are taken in turns, and one that is held does not hold the other", func() {
-	s := newEnv()
-	operate(s)
-	s.RunProxies()
-	s.Apply(git, policies("company", permitAll))
-	s.Apply(git, loginWith("", 10))
-	// The first by name refers to the login alone.
-	s.Apply(git, server("a", "oidcConfigRef: {name: company}"))
-	f := newFleet(s, 3, both)
-	servers, pods := s.RecordAll(&v1alpha1.MCPServer{}), s.RecordAll(&corev1.Pod{})
+var _ = It("Two configurations that change together are taken in turns, and one that is held does not hold the other",
+	func() {
+		s := newEnv()
+		operate(s)
+		s.RunProxies()
+		s.Apply(git, policies("company", permitAll))
+		s.Apply(git, loginWith("", 10))
+		// The first by name refers to the login alone.
+		s.Apply(git, server("a", "oidcConfigRef: {name: company}"))
+		f := newFleet(s, 3, both)
+		servers, pods := s.RecordAll(&v1alpha1.MCPServer{}), s.RecordAll(&corev1.Pod{})
 
-	By("the login fails at one server, and the policies change")
-	s.Apply(git, loginWith(", caBundleRef: {name: company-ca}", 10))
-	notReady(s, "a", v1alpha1.ReasonMissingReference)
-	s.Apply(git, policies("company", denyAll))
-	denied := hashOf(s)
-	f.awaitSome("have the new policies, and wait for the login", 3, func(live *v1alpha1.MCPServer) bool { return waits(live) && recorded(live, denied) })
-	rolledOutSays(s, "every workload")
+		By("the login fails at one server, and the policies change")
+		s.Apply(git, loginWith(", caBundleRef: {name: company-ca}", 10))
+		notReady(s, "a", v1alpha1.ReasonMissingReference)
+		s.Apply(git, policies("company", denyAll))
+		denied := hashOf(s)
+		f.awaitSome("have the new policies, and wait for the login", 3,
+			func(live *v1alpha1.MCPServer) bool { return waits(live) && recorded(live, denied) })
+		rolledOutSays(s, "every workload")
 
-	By("what was missing is made")
-	s.Apply(git, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: company-ca}\ndata: {ca.crt: x}\n")
-	login, policy := loginHash(s), hashOf(s)
-	f.awaitSome("ready with both", 3, func(live *v1alpha1.MCPServer) bool { return has(login)(live) && recorded(live, policy) })
-	rolledOutSays(s, "every workload")
+		By("what was missing is made")
+		s.Apply(git, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: company-ca}\ndata: {ca.crt: x}\n")
+		login, policy := loginHash(s), hashOf(s)
+		f.awaitSome("ready with both", 3,
+			func(live *v1alpha1.MCPServer) bool { return has(login)(live) && recorded(live, policy) })
+		rolledOutSays(s, "every workload")
 
-	By("both change at once")
-	s.Apply(git, policies("company", permitAll))
-	s.Apply(git, loginWith("", 20))
-	login, policy = loginHash(s), hashOf(s)
-	f.awaitSome("ready with both", 3, func(live *v1alpha1.MCPServer) bool { return has(login)(live) && recorded(live, policy) })
-	rolledOutSays(s, "every workload")
-	neverOpen(servers, pods)
-})
+		By("both change at once")
+		s.Apply(git, policies("company", permitAll))
+		s.Apply(git, loginWith("", 20))
+		login, policy = loginHash(s), hashOf(s)
+		f.awaitSome("ready with both", 3,
+			func(live *v1alpha1.MCPServer) bool { return has(login)(live) && recorded(live, policy) })
+		rolledOutSays(s, "every workload")
+		neverOpen(servers, pods)
+	})
 
-var _ = It("A rollout of a configuration goes on after the operator was stopped in the middle, and after another change", func() {
+var _ = It("A rollout of a configuration goes on after the operator was stopped in the middle, and after another "+
+	"change", func() {
 	s := newEnv()
 	op := operate(s)
 	s.RunProxies()
@@ -111,7 +116,8 @@ var _ = It("A configuration that is taken away in the middle of its rollout and 
 	f := newFleet(s, 4, "authzConfigRef: {name: company}")
 	servers, pods := s.RecordAll(&v1alpha1.MCPServer{}), s.RecordAll(&corev1.Pod{})
 	s.Apply(git, policies("company", denyAll))
-	f.await("not ready, or ready with the new policies", func(live *v1alpha1.MCPServer) bool { return waits(live) || recorded(live, hashOf(s)) })
+	f.await("not ready, or ready with the new policies",
+		func(live *v1alpha1.MCPServer) bool { return waits(live) || recorded(live, hashOf(s)) })
 	live := policiesOf(s, "company")
 	s.Delete(live)
 	s.Patch(live, "kubectl-edit", `{"metadata":{"finalizers":null}}`)
@@ -133,7 +139,8 @@ var _ = It("A login whose Secret does not exist keeps what ran, says so, and goe
 	s.Apply(git, server("echo", "oidcConfigRef: {name: company}"))
 	ready(s, "echo")
 	servers, pods := s.RecordAll(&v1alpha1.MCPServer{}), s.RecordAll(&corev1.Pod{})
-	s.Apply(git, loginWith(", introspection: {url: 'https://login.example.com/introspect', clientID: freehold, clientSecretRef: {name: company-client, key: secret}}", 10))
+	s.Apply(git, loginWith(", introspection: {url: 'https://login.example.com/introspect', clientID: freehold, "+
+		"clientSecretRef: {name: company-client, key: secret}}", 10))
 	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonMissingReference))).To(Equal(
 		`volume "login": secret "company-client" not found: create it, or correct spec.oidc of the MCPOIDCConfig`))
 	s.Apply("somebody", "apiVersion: v1\nkind: Secret\nmetadata: {name: company-client}\nstringData: {secret: x}\n")

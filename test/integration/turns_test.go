@@ -76,7 +76,8 @@ func has(hash string) func(*v1alpha1.MCPServer) bool {
 
 func recorded(server *v1alpha1.MCPServer, hash string) bool {
 	claim := server.Status.Workload
-	return claim != nil && slices.ContainsFunc(claim.Configs, func(c v1alpha1.WorkloadConfig) bool { return c.Hash == hash })
+	return claim != nil && slices.ContainsFunc(claim.Configs,
+		func(c v1alpha1.WorkloadConfig) bool { return c.Hash == hash })
 }
 
 // unreadyFor reports whether a server is not Ready for this reason, or Ready for none.
@@ -118,7 +119,8 @@ func inTurns(recording *kit.Recording, hash string, budget int) {
 			}
 		}
 		if moving > budget || len(numbers[live.Name]) > 2 {
-			return fmt.Errorf("%d servers are under way, of at most %d, and %s had the numbers %v", moving, budget, live.Name, numbers[live.Name])
+			return fmt.Errorf("%d servers are under way, of at most %d, and %s had the numbers %v", moving, budget, live.Name,
+				numbers[live.Name])
 		}
 		return nil
 	})
@@ -143,7 +145,8 @@ func neverOpen(servers, pods *kit.Recording) {
 		if state.Object.GetKind() == "Pod" {
 			pod := &corev1.Pod{}
 			Expect(decode(state.Object, pod)).To(Succeed())
-			if delete(running, pod.Name); !state.Deleted && pod.DeletionTimestamp == nil && pod.Labels[workload.LabelComponent] == workload.ComponentProxy {
+			if delete(running, pod.Name); !state.Deleted && pod.DeletionTimestamp == nil &&
+				pod.Labels[workload.LabelComponent] == workload.ComponentProxy {
 				running[pod.Name] = pod
 			}
 			continue
@@ -167,8 +170,10 @@ func neverOpen(servers, pods *kit.Recording) {
 				continue
 			}
 			claim := revision.Revision{Generation: live.Status.Workload.Generation, Hash: live.Status.Workload.Hash}
-			Expect(carries).To(Equal(claim), "%s is Ready at %s, and pod %s has other content", live.Name, live.ResourceVersion, name)
-			Expect(podtemplate.Guarded(pod.Annotations, asks)).To(BeTrue(), "%s is Ready at %s, and pod %s does not hold calls against it", live.Name, live.ResourceVersion, name)
+			Expect(carries).To(Equal(claim), "%s is Ready at %s, and pod %s has other content", live.Name, live.ResourceVersion,
+				name)
+			Expect(podtemplate.Guarded(pod.Annotations, asks)).
+				To(BeTrue(), "%s is Ready at %s, and pod %s does not hold calls against it", live.Name, live.ResourceVersion, name)
 		}
 	}
 }
@@ -177,7 +182,8 @@ func neverOpen(servers, pods *kit.Recording) {
 func backends(s *kit.Env) (uids []string) {
 	GinkgoHelper()
 	list := &corev1.PodList{}
-	s.Must(s.Client.List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{workload.LabelComponent: workload.ComponentBackend}), "listing pods")
+	s.Must(s.Client.List(s.Ctx, list, client.InNamespace(s.Namespace),
+		client.MatchingLabels{workload.LabelComponent: workload.ComponentBackend}), "listing pods")
 	for i := range list.Items {
 		uids = append(uids, string(list.Items[i].UID))
 	}
@@ -199,7 +205,8 @@ var _ = It("A changed configuration reaches its servers quarter by quarter, each
 	By("nothing rolls where nothing means anything else")
 	quiet(op)
 	sent := op.requests.Mark()
-	s.Apply(git, strings.Replace(policies("company", "// everybody\n permit ( principal,\n action, resource ) ;"), "name: company", "name: company, labels: {a: b}", 1))
+	s.Apply(git, strings.Replace(policies("company", "// everybody\n permit ( principal,\n action, resource ) ;"),
+		"name: company", "name: company, labels: {a: b}", 1))
 	Expect(hashOf(s)).To(Equal(first))
 	quiet(op)
 	others := func(r kit.Request) bool { return !strings.HasPrefix(r.Resource, "mcpauthzconfigs") }
@@ -252,8 +259,10 @@ var _ = It("The first server that fails with a changed configuration holds the o
 	op.stop()
 	op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:next"}})
 	s.Apply(git, server("s5", "oidcConfigRef: {name: company}\nargs: [a]"))
-	f.awaitSome("have the other release, and wait", 6, func(live *v1alpha1.MCPServer) bool { return waits(live) && live.Status.Workload.Generation > 1 })
-	f.awaitSome("have the other release, and fail", 2, func(live *v1alpha1.MCPServer) bool { return fails(live) && live.Status.Workload.Generation > 2 })
+	f.awaitSome("have the other release, and wait", 6,
+		func(live *v1alpha1.MCPServer) bool { return waits(live) && live.Status.Workload.Generation > 1 })
+	f.awaitSome("have the other release, and fail", 2,
+		func(live *v1alpha1.MCPServer) bool { return fails(live) && live.Status.Workload.Generation > 2 })
 
 	By("what was missing is made")
 	s.Apply(git, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: company-ca}\ndata: {ca.crt: x}\n")
@@ -268,7 +277,8 @@ var _ = It("A reference to policies says what is wrong with it", func() {
 	s.Apply(git, policies("company", "permit("))
 	s.Apply(git, server("echo", "authzConfigRef: {name: company}"))
 	live := notReady(s, "echo", v1alpha1.ReasonConfigInvalid)
-	Expect(readyMessage(live)).To(And(ContainSubstring(`MCPAuthzConfig "company": policy "all", line 1, column`), ContainSubstring("Nothing runs")))
+	Expect(readyMessage(live)).To(
+		And(ContainSubstring(`MCPAuthzConfig "company": policy "all", line 1, column`), ContainSubstring("Nothing runs")))
 	stalled(live, v1alpha1.ReasonConfigInvalid)
 	Expect(s.Exists(proxyOf(s, "echo"))).To(BeFalse())
 

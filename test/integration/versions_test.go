@@ -21,6 +21,8 @@ var _ = DescribeTable("A template field that this API server does not know", fun
 	s.Apply(git, server("echo", ""))
 	ready(s, "echo")
 },
-	Entry("of the proxy is named, and can be taken back", `proxy: {podTemplate: {spec: {evictionResponders: [{name: example.com/a, priority: 1}]}}}`),
-	Entry("of the backend is named, and can be taken back", `podTemplate: {spec: {evictionResponders: [{name: example.com/a, priority: 1}]}}`),
+	Entry("of the proxy is named, and can be taken back",
+		`proxy: {podTemplate: {spec: {evictionResponders: [{name: example.com/a, priority: 1}]}}}`),
+	Entry("of the backend is named, and can be taken back",
+		`podTemplate: {spec: {evictionResponders: [{name: example.com/a, priority: 1}]}}`),
 )

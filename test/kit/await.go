@@ -125,7 +125,9 @@ func (s *Env) follow(object client.Object, each func(*unstructured.Unstructured)
 	return fmt.Errorf("not within %s", s.Patience)
 }
 
-func (s *Env) followOnce(ctx context.Context, object client.Object, each func(*unstructured.Unstructured) bool) (bool, error) {
+func (s *Env) followOnce(
+	ctx context.Context, object client.Object, each func(*unstructured.Unstructured) bool,
+) (bool, error) {
 	list, err := s.listOf(object)
 	if err != nil {
 		return false, err

@@ -29,7 +29,8 @@ func (s *Env) Describe(object client.Object) string {
 	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
 		return fmt.Sprintf("%s: %v\n%s", s.Title(object), err, s.Surroundings())
 	}
-	return fmt.Sprintf("--- %s\n%s--- owners\n%s%s", s.Title(object), plain(live), Owners(live.GetManagedFields()), s.Surroundings())
+	return fmt.Sprintf("--- %s\n%s--- owners\n%s%s", s.Title(object), plain(live), Owners(live.GetManagedFields()),
+		s.Surroundings())
 }
 
 // Surroundings is the pods and events of the namespace, for failure messages.
@@ -50,9 +51,12 @@ func (s *Env) Surroundings() string {
 		return fmt.Sprintf("listing events: %v\n", err)
 	}
 	fmt.Fprintf(&text, "--- events of %s\n", s.Namespace)
-	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(events.Items, func(a, b corev1.Event) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	for _, e := range events.Items[max(0, len(events.Items)-30):] {
-		fmt.Fprintf(&text, "%s %s/%s: %s: %s\n", e.Type, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, OneLine(e.Message))
+		fmt.Fprintf(&text, "%s %s/%s: %s: %s\n", e.Type, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason,
+			OneLine(e.Message))
 	}
 	return text.String()
 }

@@ -172,7 +172,8 @@ func (s *Env) ApplyStatusErr(manager, text string) (*unstructured.Unstructured, 
 // replaced by what the API server answers.
 func (s *Env) Patch(object client.Object, manager, merge string) {
 	s.Helper()
-	s.Must(s.Client.Patch(s.Ctx, object, rawMerge(merge), client.FieldOwner(manager)), "patching "+s.Title(object)+" with "+merge)
+	s.Must(s.Client.Patch(s.Ctx, object, rawMerge(merge), client.FieldOwner(manager)),
+		"patching "+s.Title(object)+" with "+merge)
 }
 
 // Scale writes the scale subresource as an autoscaler does.

@@ -24,7 +24,10 @@ func NeverReady() Fate { return Fate{unready: true} }
 
 // ImagePullBackOff cannot be pulled, for the reason in message.
 func ImagePullBackOff(message string) Fate {
-	return Fate{waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image: " + message}}
+	return Fate{waiting: &corev1.ContainerStateWaiting{
+		Reason:  "ImagePullBackOff",
+		Message: "Back-off pulling image: " + message,
+	}}
 }
 
 func configError(message string) Fate {
@@ -98,7 +101,10 @@ func initStatus(pod *corev1.Pod, c corev1.Container) corev1.ContainerStatus {
 }
 
 func setCondition(s *corev1.PodStatus, t corev1.PodConditionType, is corev1.ConditionStatus, reason, message string) {
-	next := corev1.PodCondition{Type: t, Status: is, Reason: reason, Message: message, ObservedGeneration: s.ObservedGeneration}
+	next := corev1.PodCondition{
+		Type: t, Status: is, Reason: reason, Message: message,
+		ObservedGeneration: s.ObservedGeneration,
+	}
 	i := slices.IndexFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == t })
 	if i < 0 {
 		next.LastTransitionTime = now()

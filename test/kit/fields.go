@@ -63,7 +63,8 @@ func (m *FieldManagers) manager(subresource string, resets ...string) (*managedf
 	}
 	version := m.kind.GroupVersion()
 	return managedfields.NewDefaultCRDFieldManager(m.Types, AsIs{}, AsIs{}, AsIs{}, m.kind, version, subresource,
-		fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(version.String()): set}))
+		fieldpath.NewExcludeFilterSetMap(
+			map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(version.String()): set}))
 }
 
 // Nothing is the object of a name before it is made.
@@ -91,7 +92,9 @@ var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kin
 // Scale returns object after manager wrote spec.replicas through the scale
 // subresource, with the record of owners carried over and back as the API
 // server carries it.
-func (m *FieldManagers) Scale(object *unstructured.Unstructured, manager string, replicas int64) (*unstructured.Unstructured, error) {
+func (m *FieldManagers) Scale(
+	object *unstructured.Unstructured, manager string, replicas int64,
+) (*unstructured.Unstructured, error) {
 	version := m.kind.GroupVersion()
 	handler := managedfields.NewScaleHandler(object.GetManagedFields(), version,
 		managedfields.ResourcePathMappings{version.String(): fieldpath.MakePathOrDie("spec", "replicas")})
@@ -109,7 +112,8 @@ func (m *FieldManagers) Scale(object *unstructured.Unstructured, manager string,
 	after.SetManagedFields(entries)
 
 	// A Scale is one number, so the types that are deduced from it are right.
-	fm, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), AsIs{}, AsIs{}, AsIs{}, scaleKind, scaleKind.GroupVersion(), "scale", nil)
+	fm, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), AsIs{}, AsIs{}, AsIs{},
+		scaleKind, scaleKind.GroupVersion(), "scale", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ func Root() (string, error) {
 	if root := strings.TrimSpace(string(out)); err == nil && root != "" {
 		return root, nil
 	}
-	return "", fmt.Errorf("finding the files of %s: the module of the working directory does not require it, or they are not downloaded: %w", module, err)
+	return "", fmt.Errorf("finding the files of %s: the module of the working directory does not require it, or they "+
+		"are not downloaded: %w", module, err)
 }
 
 // Build makes the binary of a program of the repository, such as ./cmd/runner,
@@ -63,11 +64,13 @@ func assets(root string, alone bool) (string, error) {
 	}
 	for _, name := range []string{"kube-apiserver", "etcd"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return "", fmt.Errorf("%s is not in %s: run make controlplane in the repository of Freehold, or setup-envtest, and set KUBEBUILDER_ASSETS", name, dir)
+			return "", fmt.Errorf("%s is not in %s: run make controlplane in the repository of Freehold, or setup-envtest, "+
+				"and set KUBEBUILDER_ASSETS", name, dir)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, controllerManagerName)); err != nil && !alone {
-		return "", fmt.Errorf("%s is not in %s, and setup-envtest installs none: run make controlplane in the repository of Freehold and set "+
+		return "", fmt.Errorf("%s is not in %s, and setup-envtest installs none: run make controlplane in the repository "+
+			"of Freehold and set "+
 			"KUBEBUILDER_ASSETS, or start the plane with kit.Alone()", controllerManagerName, dir)
 	}
 	return dir, nil

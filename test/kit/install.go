@@ -56,7 +56,9 @@ func (p *Plane) OperatorConfig() *rest.Config { return rest.CopyConfig(p.operato
 // Unlike with As, it may impersonate others, if the account may.
 func (p *Plane) ConfigOf(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))},
+	}
 	if err := p.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("asking for a token of %s: %w", name, err)
 	}

@@ -222,7 +222,8 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, next corev1.PodSt
 	}
 	changed := pod.DeepCopy()
 	changed.Status = next
-	_, err := k.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: kubeletName})
+	_, err := k.client.CoreV1().Pods(pod.Namespace).
+		UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: kubeletName})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reporting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}

@@ -23,7 +23,10 @@ func Main(m *testing.M, plane **Plane, prepare func(ctx context.Context, dir str
 	os.Exit(code)
 }
 
-func beside(m *testing.M, plane **Plane, prepare func(ctx context.Context, dir string) error, options []Option) (code int, err error) {
+func beside(
+	m *testing.M, plane **Plane, prepare func(ctx context.Context, dir string) error,
+	options []Option,
+) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	dir, err := os.MkdirTemp("", "freehold-tests-")

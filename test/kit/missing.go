@@ -44,9 +44,12 @@ func (k *Kubelet) faresOf(ctx context.Context, pod *corev1.Pod) (map[string]Fate
 func (k *Kubelet) event(ctx context.Context, pod *corev1.Pod, reason, message string) error {
 	at := now()
 	event := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Type:           corev1.EventTypeWarning, Reason: reason, Message: message,
+		ObjectMeta: metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name,
+			UID: pod.UID,
+		},
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message,
 		Source: corev1.EventSource{Component: kubeletName, Host: nodeName}, FirstTimestamp: at, LastTimestamp: at, Count: 1,
 	}
 	if _, err := k.client.CoreV1().Events(pod.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil {
@@ -81,7 +84,9 @@ func (k *Kubelet) missingVolume(ctx context.Context, pod *corev1.Pod) (string, e
 }
 
 // missingSource is the same of a projected volume.
-func (k *Kubelet) missingSource(ctx context.Context, namespace string, sources []corev1.VolumeProjection) (missing string, err error) {
+func (k *Kubelet) missingSource(
+	ctx context.Context, namespace string, sources []corev1.VolumeProjection,
+) (missing string, err error) {
 	for _, from := range sources {
 		switch {
 		case from.ConfigMap != nil:
@@ -118,9 +123,11 @@ func (k *Kubelet) missingEnvironment(ctx context.Context, namespace string, c co
 		switch from := env.ValueFrom; {
 		case from == nil:
 		case from.ConfigMapKeyRef != nil:
-			missing, err = k.missingUnless(ctx, from.ConfigMapKeyRef.Optional, namespace, "configmap", from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key)
+			missing, err = k.missingUnless(ctx, from.ConfigMapKeyRef.Optional, namespace, "configmap", from.ConfigMapKeyRef.Name,
+				from.ConfigMapKeyRef.Key)
 		case from.SecretKeyRef != nil:
-			missing, err = k.missingUnless(ctx, from.SecretKeyRef.Optional, namespace, "secret", from.SecretKeyRef.Name, from.SecretKeyRef.Key)
+			missing, err = k.missingUnless(ctx, from.SecretKeyRef.Optional, namespace, "secret", from.SecretKeyRef.Name,
+				from.SecretKeyRef.Key)
 		}
 		if missing != "" || err != nil {
 			return missing, err
@@ -129,7 +136,9 @@ func (k *Kubelet) missingEnvironment(ctx context.Context, namespace string, c co
 	return "", nil
 }
 
-func (k *Kubelet) missingUnless(ctx context.Context, optional *bool, namespace, kind, name, key string) (string, error) {
+func (k *Kubelet) missingUnless(
+	ctx context.Context, optional *bool, namespace, kind, name, key string,
+) (string, error) {
 	if isTrue(optional) || name == "" {
 		return "", nil
 	}

@@ -30,11 +30,15 @@ import (
 func (s *Env) Operate() {
 	s.Helper()
 	if s.alone {
-		s.Fatalf("nobody makes pods for Deployments on a control plane that is Alone: start it with kube-controller-manager, or use PretendReady")
+		s.Fatalf("nobody makes pods for Deployments on a control plane that is Alone: start it with " +
+			"kube-controller-manager, or use PretendReady")
 	}
 	scheme, err := controllers.NewScheme()
 	s.Must(err, "building the operator's scheme")
-	options := controllers.Options{Namespaces: []string{s.Namespace}, Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true}
+	options := controllers.Options{
+		Namespaces: []string{s.Namespace},
+		Workload:   podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true,
+	}
 	config := s.Config
 	if s.operator != nil {
 		config, options.IdentityNamespace = s.OperatorConfig(), SystemNamespace
@@ -75,7 +79,8 @@ func (s *Env) PretendReady(name string) {
   conditions:
   - {type: Ready, status: "True", reason: Ready, message: the kit says so, observedGeneration: %[1]d, lastTransitionTime: "2026-01-01T00:00:00Z"}
 `, server.Generation))
-	operator.ApplyStatus(string(contract.MCPServerAddress), header+fmt.Sprintf("status: {url: \"http://%s-proxy.%s.svc:8000/mcp\"}\n", name, s.Namespace))
+	operator.ApplyStatus(string(contract.MCPServerAddress),
+		header+fmt.Sprintf("status: {url: \"http://%s-proxy.%s.svc:8000/mcp\"}\n", name, s.Namespace))
 }
 
 // NobodyBut fails the test if another manager than these owns something at path,
@@ -85,7 +90,8 @@ func (s *Env) NobodyBut(object client.Object, path string, managers ...string) {
 	live := s.Unstructured(object)
 	for _, owner := range s.owners(live.GetManagedFields(), path) {
 		if !slices.Contains(managers, owner) {
-			s.Fatalf("%s of %s is owned by %q, want nobody but %q\n%s", path, s.Title(object), owner, managers, Owners(live.GetManagedFields()))
+			s.Fatalf("%s of %s is owned by %q, want nobody but %q\n%s", path, s.Title(object), owner, managers,
+				Owners(live.GetManagedFields()))
 		}
 	}
 }
@@ -127,7 +133,8 @@ func conditionsOf(object client.Object) ([]metav1.Condition, error) {
 	var status struct {
 		Conditions []metav1.Condition `json:"conditions"`
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": list}, &status); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"conditions": list},
+		&status); err != nil {
 		return nil, fmt.Errorf("reading the conditions: %w", err)
 	}
 	return status.Conditions, nil

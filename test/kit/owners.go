@@ -19,7 +19,8 @@ func (s *Env) Owns(object client.Object, manager string, paths ...string) {
 	live := s.Unstructured(object)
 	for _, path := range paths {
 		if owners := s.owners(live.GetManagedFields(), path); !slices.Contains(owners, manager) {
-			s.Fatalf("%s of %s is owned by %q, want %q among them\n%s", path, s.Title(object), owners, manager, Owners(live.GetManagedFields()))
+			s.Fatalf("%s of %s is owned by %q, want %q among them\n%s", path, s.Title(object), owners, manager,
+				Owners(live.GetManagedFields()))
 		}
 	}
 }

@@ -156,7 +156,8 @@ func (p *Plane) startControllers(ctx context.Context, assets string, s settings)
 	ctx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
 	if err := p.awaitServiceAccount(ctx, "default"); err != nil {
-		return fmt.Errorf("waiting for kube-controller-manager to create the default ServiceAccount: %w\n%s", err, p.manager.output())
+		return fmt.Errorf("waiting for kube-controller-manager to create the default ServiceAccount: %w\n%s", err,
+			p.manager.output())
 	}
 	return nil
 }
@@ -242,7 +243,8 @@ func (p *Plane) applyFile(ctx context.Context, file, but string) error {
 		if object.Object == nil || object.GetKind() == but {
 			continue
 		}
-		if err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kit")); err != nil {
+		if err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+			client.FieldOwner("kit")); err != nil {
 			return fmt.Errorf("applying %s %s of %s: %w", object.GetKind(), object.GetName(), file, err)
 		}
 		applied++

@@ -34,7 +34,8 @@ type Process struct {
 // binary: envtest tells neither.
 func noted(dir, binary string) (*Process, error) {
 	p := &Process{name: filepath.Base(binary), binary: binary, dir: dir, log: &tail{}}
-	script := fmt.Sprintf("#!/bin/sh\necho $$ > '%s'\nprintf '%%s\\n' \"$@\" > '%s'\nexec '%s' \"$@\"\n", p.file("pid"), p.file("args"), binary)
+	script := fmt.Sprintf("#!/bin/sh\necho $$ > '%s'\nprintf '%%s\\n' \"$@\" > '%s'\nexec '%s' \"$@\"\n", p.file("pid"),
+		p.file("args"), binary)
 	if err := os.WriteFile(p.script(), []byte(script), 0o700); err != nil { //nolint:gosec // a script must be executable
 		return nil, fmt.Errorf("preparing %s: %w", p.name, err)
 	}

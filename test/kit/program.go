@@ -19,7 +19,10 @@ import (
 // that of commands which name none.
 func WriteKubeconfig(path string, config *rest.Config, namespace string) error {
 	file := clientcmdapi.NewConfig()
-	file.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData}
+	file.Clusters["c"] = &clientcmdapi.Cluster{
+		Server: config.Host, CertificateAuthority: config.CAFile,
+		CertificateAuthorityData: config.CAData,
+	}
 	file.AuthInfos["c"] = &clientcmdapi.AuthInfo{
 		Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
 		Impersonate: config.Impersonate.UserName, ImpersonateGroups: config.Impersonate.Groups,

@@ -41,7 +41,8 @@ type Recording struct {
 func (s *Env) Record(object client.Object) *Recording {
 	s.Helper()
 	s.place(object)
-	return s.record(object, client.InNamespace(object.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: object.GetName()})
+	return s.record(object, client.InNamespace(object.GetNamespace()),
+		client.MatchingFields{metav1.ObjectNameField: object.GetName()})
 }
 
 // RecordAll starts to record all objects of the kind of object in the test's

@@ -231,7 +231,10 @@ func (r *Runners) begin(key types.NamespacedName) (*run, error) {
 
 // RunConfig is what kubelet gives the runner of a pod: from the pod's annotation, or from
 // the ConfigMap that it mounts.
-func RunConfig(ctx context.Context, reader client.Reader, namespace string, volumes []corev1.Volume, annotations map[string]string) (runconfig.RunConfig, error) {
+func RunConfig(
+	ctx context.Context, reader client.Reader, namespace string, volumes []corev1.Volume,
+	annotations map[string]string,
+) (runconfig.RunConfig, error) {
 	for _, v := range volumes {
 		switch {
 		case v.DownwardAPI != nil && v.DownwardAPI.Items[0].Path == runconfig.FileName:
@@ -261,7 +264,10 @@ func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting as the runner of pod %s: %w", pod.Name, err)
 	}
-	runner := &backend.Runner{Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: config, Now: r.Now}
+	runner := &backend.Runner{
+		Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: config,
+		Now: r.Now,
+	}
 	runner.Learn(backend.Facts{Answers: Answers})
 	// The downward API hands over the annotations as they were at the start.
 	runner.Env, runner.EnvErr = revision.Of(pod.Annotations)

@@ -61,7 +61,8 @@ var Faults = []Fault{
 	Refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down"),
 	{
 		"504 after the write", true,
-		statusAnswer(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "request did not complete within the allotted timeout"),
+		statusAnswer(http.StatusGatewayTimeout, metav1.StatusReasonTimeout,
+			"request did not complete within the allotted timeout"),
 	},
 }
 

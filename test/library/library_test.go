@@ -34,7 +34,9 @@ func TestItsFieldsAreApplied(t *testing.T) {
 		t.Errorf("the page is in %q, and the ConfigMap belongs to %v", d.page.Status.ConfigMap, d.html.OwnerReferences)
 	}
 	writes := requests.Since(0).In(d.Namespace).Writes()
-	if others := writes.Where(func(r kit.Request) bool { return r.Verb != "apply" || r.Manager != html && r.Manager != status }); len(others) > 0 {
+	if others := writes.Where(func(r kit.Request) bool {
+		return r.Verb != "apply" || r.Manager != html && r.Manager != status
+	}); len(others) > 0 {
 		t.Errorf("the operator writes otherwise than by apply under its managers: %s", others)
 	}
 }
@@ -55,7 +57,8 @@ func TestNothingIsWrittenWhereNothingChanged(t *testing.T) {
 	d.shows("other")
 	managers := map[string]int{}
 	// A write is seen by a watch before it is counted by who sent it.
-	for end := time.Now().Add(kit.Patience); managers[status] == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(kit.Patience); managers[status] == 0 &&
+		time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		clear(managers)
 		for _, r := range requests.Since(mark).In(d.Namespace).Writes() {
 			managers[r.Manager]++
@@ -73,7 +76,8 @@ func TestTheAPIServerHoldsItsContract(t *testing.T) {
 	var err error
 	// Policies are held to some time after they were taken.
 	for end := time.Now().Add(s.Patience); err == nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		_, err = s.ApplyErr(html, `{apiVersion: v1, kind: ConfigMap, metadata: {name: stolen-html}, data: {index.html: theirs}}`)
+		_, err = s.ApplyErr(html,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: stolen-html}, data: {index.html: theirs}}`)
 	}
 	if err == nil || !strings.Contains(err.Error(), "wiki") || !strings.Contains(err.Error(), html) {
 		t.Errorf("somebody else wrote as %s: %v", html, err)

@@ -58,14 +58,16 @@ func TestMain(m *testing.M) {
 
 // start runs the operator as its author would, in a scheme without our kinds.
 func start(ctx context.Context, ended chan<- error) error {
-	if err := errors.Join(plane.ApplyDir(ctx, "crd"), operator.AddToScheme(plane.Scheme), awaitSchema(ctx, operator.GroupVersion, "Page")); err != nil {
+	if err := errors.Join(plane.ApplyDir(ctx, "crd"), operator.AddToScheme(plane.Scheme),
+		awaitSchema(ctx, operator.GroupVersion, "Page")); err != nil {
 		return err
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), operator.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	policies, err := admission.Compile(operator.Contract(), admission.Options{Product: "Wiki", Namespace: "wiki-system", Page: "the wiki's page"})
+	policies, err := admission.Compile(operator.Contract(),
+		admission.Options{Product: "Wiki", Namespace: "wiki-system", Page: "the wiki's page"})
 	if err != nil {
 		return err
 	}
@@ -137,7 +139,8 @@ func home(t *testing.T) *fixture {
 // write changes the text.
 func (d *fixture) write(text string) {
 	d.Helper()
-	d.Apply("author", fmt.Sprintf(`{apiVersion: wiki.example.com/v1, kind: Page, metadata: {name: %s}, spec: {text: %q}}`, d.page.Name, text))
+	d.Apply("author", fmt.Sprintf(`{apiVersion: wiki.example.com/v1, kind: Page, metadata: {name: %s}, spec: {text: %q}}`,
+		d.page.Name, text))
 }
 
 // shows waits until the text is served, and the status speaks of it.

@@ -139,7 +139,8 @@ func (j *checker) changes(o *operation) {
 
 // callable judges whether proxies of the content before, whatever port and transport that has, still find the backend.
 func (j *checker) callable(o *operation) {
-	if o.of != (key{contract.Service.Kind, workload.BackendName(j.scenario.name)}) || o.before == nil || !callPort(o.before) {
+	if o.of != (key{contract.Service.Kind, workload.BackendName(j.scenario.name)}) || o.before == nil ||
+		!callPort(o.before) {
 		return
 	}
 	if !callPort(o.answer) {
@@ -239,7 +240,8 @@ func (j *checker) premise(o *operation) {
 // looked at the owner itself, and that stayed.
 func (j *checker) adoption(o *operation) {
 	owner := metav1.GetControllerOf(o.answer)
-	if owner == nil || owner.Kind != contract.MCPServer.Kind || o.before == nil || uidOf(o.before) != uidOf(o.answer) || metav1.GetControllerOf(o.before) != nil {
+	if owner == nil || owner.Kind != contract.MCPServer.Kind || o.before == nil || uidOf(o.before) != uidOf(o.answer) ||
+		metav1.GetControllerOf(o.before) != nil {
 		return
 	}
 	looked := o.by.live[key{owner.Kind, owner.Name}]

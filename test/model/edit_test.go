@@ -20,7 +20,8 @@ import (
 func ourLeaves(o *unstructured.Unstructured, subresource string) []fieldpath.Path {
 	var paths []fieldpath.Path
 	for _, entry := range entriesOf(o) {
-		if !contract.Freehold().Claims(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != subresource {
+		if !contract.Freehold().Claims(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply ||
+			entry.Subresource != subresource {
 			continue
 		}
 		set, err := ownership.Fields(entry)
@@ -95,7 +96,8 @@ func (p *scenario) otherwise(old any) any {
 		}
 		return append(slices.Clone(old), fmt.Sprintf("foreign-%d", n))
 	case map[string]any:
-		return map[string]any{"matchLabels": map[string]any{"foreign": fmt.Sprint(n)}} // a NetworkPolicy's selector is one value
+		// a NetworkPolicy's selector is one value
+		return map[string]any{"matchLabels": map[string]any{"foreign": fmt.Sprint(n)}}
 	}
 	return nil
 }

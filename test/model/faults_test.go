@@ -88,7 +88,9 @@ func isNoBirth(o *operation) bool {
 }
 
 // alsoStates adds a field to what a manager states.
-func alsoStates(manager ownership.Manager, value func(*scenario, *operation) any, path ...string) func(*scenario, *operation) {
+func alsoStates(
+	manager ownership.Manager, value func(*scenario, *operation) any, path ...string,
+) func(*scenario, *operation) {
 	return func(p *scenario, o *operation) {
 		if o.Verb != "apply" || o.Manager != string(manager) {
 			return
@@ -128,7 +130,8 @@ func mergePatch(_ *scenario, o *operation) {
 
 // renumbered leads a Service that stands to the backend's pods at spec.port alone.
 func renumbered(_ *scenario, o *operation) {
-	if o.Verb != "apply" || o.of.kind != contract.Service.Kind || o.Manager != string(contract.RunnerBackend) || o.before == nil {
+	if o.Verb != "apply" || o.of.kind != contract.Service.Kind || o.Manager != string(contract.RunnerBackend) ||
+		o.before == nil {
 		return
 	}
 	content := o.content.DeepCopy().Object
@@ -219,10 +222,18 @@ var planted = map[string]struct {
 	"a configuration nobody holds":   {plant{blind: true}, wrongHold, false},
 	"a finalizer by merge patch":     {plant{wire: mergePatch}, foreignChanged, true},
 	"an Update entry of ours":        {plant{wire: mergePatch}, strayed, true},
-	"force outside of the grant":     {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged, true},
-	"a field beside the intent":      {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless, true},
-	"a release that keeps a field":   {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, leftBehind, true},
-	"one scalar of two managers":     {plant{wire: alsoStates(contract.MCPServerAddress, observed, "status", "observedGeneration")}, sharedField, true},
+	"force outside of the grant": {
+		plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged, true,
+	},
+	"a field beside the intent": {
+		plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless, true,
+	},
+	"a release that keeps a field": {
+		plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, leftBehind, true,
+	},
+	"one scalar of two managers": {
+		plant{wire: alsoStates(contract.MCPServerAddress, observed, "status", "observedGeneration")}, sharedField, true,
+	},
 }
 
 // plantedInRunners are those that are planted in runs of runners only.

@@ -102,10 +102,16 @@ func (p *scenario) want() {
 // share is a configuration of the server's name, right or wrong, and another server,
 // which no operator runs, that refers to it or not.
 func (p *scenario) share() {
-	text := []string{"permit(principal, action, resource);", "forbid(principal, action, resource);", "permit"}[p.random.IntN(3)]
+	text := []string{
+		"permit(principal, action, resource);", "forbid(principal, action, resource);",
+		"permit",
+	}[p.random.IntN(3)]
 	says := map[string]any{"policies": []any{map[string]any{"name": "all", "policy": text}}}
 	if p.shared().Object == contract.MCPOIDCConfig {
-		says = map[string]any{"oidc": map[string]any{"issuer": "https://login.example.com"}, "clockSkewSeconds": int64(p.random.IntN(3))}
+		says = map[string]any{
+			"oidc":             map[string]any{"issuer": "https://login.example.com"},
+			"clockSkewSeconds": int64(p.random.IntN(3)),
+		}
 	}
 	config := &unstructured.Unstructured{Object: map[string]any{"spec": says}}
 	config.SetGroupVersionKind(p.shared().Object.GroupVersionKind)
@@ -141,7 +147,8 @@ const referrers = "-refers"
 func (p *scenario) unshare() {
 	if referrer := p.world.stands[key{contract.MCPServer.Kind, p.name + referrers}]; referrer != nil {
 		p.others.attempt("merge patch", p.others.Patch(p.t.Context(), about(referrer),
-			client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{%q:null}}`, p.refers())), client.FieldOwner(patcher)))
+			client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{%q:null}}`, p.refers())),
+			client.FieldOwner(patcher)))
 	}
 }
 
@@ -178,7 +185,8 @@ func (p *scenario) meddle() {
 		p.want()
 		return
 	}
-	if held := p.heldProcess(); held != nil && held.about == (key{target.GetKind(), target.GetName()}) && p.random.IntN(3) == 0 {
+	if held := p.heldProcess(); held != nil && held.about == (key{target.GetKind(), target.GetName()}) &&
+		p.random.IntN(3) == 0 {
 		o.spite(target)
 		return
 	}
@@ -278,7 +286,9 @@ func merged(into, from map[string]any) map[string]any {
 }
 
 // edited is target with a field of ours or a label changed, and where.
-func (o *others) edited(target *unstructured.Unstructured, subresource string) (edited *unstructured.Unstructured, pointer string, value any) {
+func (o *others) edited(
+	target *unstructured.Unstructured, subresource string,
+) (edited *unstructured.Unstructured, pointer string, value any) {
 	edited = target.DeepCopy()
 	if path := o.leaf(target, subresource); path != nil && o.scenario.random.IntN(3) != 0 {
 		if pointer, value = change(edited.Object, path, o.scenario.otherwise); pointer != "" {
@@ -329,7 +339,8 @@ func (o *others) patch(target *unstructured.Unstructured) {
 		o.scenario.broke(err)
 		return
 	}
-	o.attempt("JSON patch", o.Patch(o.scenario.t.Context(), about(target), client.RawPatch(types.JSONPatchType, body), client.FieldOwner(json6902)))
+	o.attempt("JSON patch", o.Patch(o.scenario.t.Context(), about(target), client.RawPatch(types.JSONPatchType, body),
+		client.FieldOwner(json6902)))
 }
 
 // scale is an autoscaler.
@@ -353,7 +364,8 @@ func (o *others) status(server *unstructured.Unstructured) {
 			"type": "Audited", "status": "True", "reason": "Audited", "message": fmt.Sprint("finding ", p.random.IntN(5)),
 			"lastTransitionTime": "2026-01-01T00:00:00Z",
 		}}}
-		o.attempt("apply of status", o.Status().Apply(p.t.Context(), client.ApplyConfigurationFromUnstructured(intent), client.FieldOwner(auditor)))
+		o.attempt("apply of status", o.Status().
+			Apply(p.t.Context(), client.ApplyConfigurationFromUnstructured(intent), client.FieldOwner(auditor)))
 	case 1:
 		path := o.leaf(server, "status")
 		if path == nil {
@@ -372,7 +384,8 @@ func (o *others) status(server *unstructured.Unstructured) {
 		if pointer == "" {
 			return // older servers call a label that it states its own (docs/versions.md)
 		}
-		o.attempt("merge patch of status", o.Status().Patch(p.t.Context(), edited, client.MergeFrom(server), client.FieldOwner(patcher)))
+		o.attempt("merge patch of status",
+			o.Status().Patch(p.t.Context(), edited, client.MergeFrom(server), client.FieldOwner(patcher)))
 	}
 }
 
@@ -410,7 +423,10 @@ func (o *others) restore(target *unstructured.Unstructured) {
 		return
 	}
 	copied := target.DeepCopy()
-	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "deletionTimestamp"} {
+	for _, field := range []string{
+		"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation",
+		"deletionTimestamp",
+	} {
 		unstructured.RemoveNestedField(copied.Object, "metadata", field)
 	}
 	delete(copied.Object, "status")
@@ -433,7 +449,8 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 	case 0:
 		if child, generation := o.numbered(); child != nil {
 			lower := []string{strconv.FormatInt(generation-1, 10), "none"}[p.random.IntN(2)]
-			o.attempt("forbidden patch", o.Patch(p.t.Context(), about(child), raw("metadata", "annotations", revision.AnnotationGeneration, lower),
+			o.attempt("forbidden patch", o.Patch(p.t.Context(), about(child),
+				raw("metadata", "annotations", revision.AnnotationGeneration, lower),
 				client.FieldOwner(patcher)))
 			return
 		}
@@ -441,7 +458,8 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 	case 1:
 		// Of children, policies look at those with our label.
 		stands := p.world.stands[key{target.GetKind(), target.GetName()}]
-		if stands != nil && stands.GroupVersionKind().Group != contract.MCPServer.Group && stands.GetLabels()[workload.LabelManagedBy] != workload.ManagedBy {
+		if stands != nil && stands.GroupVersionKind().Group != contract.MCPServer.Group &&
+			stands.GetLabels()[workload.LabelManagedBy] != workload.ManagedBy {
 			return
 		}
 		grants := contract.Freehold().Grants
@@ -449,8 +467,9 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 		intent.SetLabels(map[string]string{"example.com/posed": "yes"})
 		o.apply(string(grants[p.random.IntN(len(grants))].Manager), intent, client.ForceOwnership)
 	default:
-		o.attempt("forbidden patch of status", o.Status().Patch(p.t.Context(), about(server), raw("status", "runtime", "serverUID", "another's"),
-			client.FieldOwner(patcher)))
+		o.attempt("forbidden patch of status",
+			o.Status().Patch(p.t.Context(), about(server), raw("status", "runtime", "serverUID", "another's"),
+				client.FieldOwner(patcher)))
 	}
 }
 

@@ -91,7 +91,8 @@ func (g *gate) sees(k key) {
 	}
 	status := g.scenario.serverStatus()
 	w := status.Workload
-	if rev.Generation > 0 && (w == nil || w.Generation < rev.Generation || w.Generation == rev.Generation && w.Hash != rev.Hash) {
+	if rev.Generation > 0 && (w == nil || w.Generation < rev.Generation ||
+		w.Generation == rev.Generation && w.Hash != rev.Hash) {
 		j.found(unclaimed, "%s at %d", k, rev.Generation)
 	}
 	last := g.revisions[k]
@@ -159,7 +160,8 @@ func (g *gate) rest() {
 	}
 	rev, err := revision.Of(set.Annotations)
 	if err != nil || rev.Generation != generation {
-		p.checker.found(wrongAtRest, "the StatefulSet carries %d, the highest living runner has %d", rev.Generation, generation)
+		p.checker.found(wrongAtRest, "the StatefulSet carries %d, the highest living runner has %d", rev.Generation,
+			generation)
 		return
 	}
 	i := slices.IndexFunc(highest, func(a *process) bool { return a.revision == rev })
@@ -191,7 +193,10 @@ func (g *gate) content(a *process, set *appsv1.StatefulSet) {
 	if set.Labels[workload.LabelName] != p.name {
 		p.checker.found(wrongAtRest, "the StatefulSet's labels are %v", set.Labels)
 	}
-	for name, want := range map[string]int32{workload.BackendName(p.name): a.run.Backend.Port, workload.HeadlessName(p.name): a.run.Backend.PodPort()} {
+	for name, want := range map[string]int32{
+		workload.BackendName(p.name):  a.run.Backend.Port,
+		workload.HeadlessName(p.name): a.run.Backend.PodPort(),
+	} {
 		service := &corev1.Service{}
 		if !p.typed(p.child(contract.Service, name), service) {
 			p.checker.found(wrongAtRest, "there is no Service %s", name)

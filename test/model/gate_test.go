@@ -58,7 +58,8 @@ const (
 
 func (e environment) String() string {
 	return [...]string{
-		"as the file", "absent", "empty", "unparsable", "negative", "zero", "another number", "another hash", "as a file of other content",
+		"as the file", "absent", "empty", "unparsable", "negative", "zero", "another number", "another hash",
+		"as a file of other content",
 	}[e]
 }
 
@@ -75,9 +76,12 @@ func (p *scenario) content(generation int64, variant string) runconfig.RunConfig
 			Image: "server", Args: []string{strconv.FormatInt(half, 10), variant},
 			Port: int32(8000 + half), Path: "/mcp", Transport: "streamable-http",
 		},
-		Proxy: runconfig.Proxy{Port: 9000, Path: "/mcp", Authorization: &runconfig.Authorization{Policies: []runconfig.Policy{{
-			Name: "all", Text: fmt.Sprintf("permit(principal, action, resource == Tool::\"%d\");", generation),
-		}}}},
+		Proxy: runconfig.Proxy{
+			Port: 9000, Path: "/mcp",
+			Authorization: &runconfig.Authorization{Policies: []runconfig.Policy{{
+				Name: "all", Text: fmt.Sprintf("permit(principal, action, resource == Tool::\"%d\");", generation),
+			}}},
+		},
 		Rendering: runconfig.Rendering{Proxy: "proxy", Backend: fmt.Sprint(half, variant)},
 	}
 	if half > 0 {
@@ -254,7 +258,8 @@ func (p *scenario) remove() {
 // strip takes the revision from one of the backend's objects.
 func (p *scenario) strip() {
 	if o := p.backendObjects()[p.random.IntN(3)]; o != nil {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null}}}`, revision.AnnotationGeneration, revision.AnnotationHash)
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null}}}`, revision.AnnotationGeneration,
+			revision.AnnotationHash)
 		p.others.attempt("merge patch", p.others.Patch(p.t.Context(), about(o),
 			client.RawPatch(types.MergePatchType, patch), client.FieldOwner(patcher)))
 	}

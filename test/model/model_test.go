@@ -20,8 +20,10 @@ var certain = []string{
 	"our apply", "our apply, refused", "our delete", "read",
 	"create", "apply", "apply, refused", "forced apply", "forced apply, refused", "update", "update, refused",
 	"patch", "patch, refused", "scale", "delete", "apply of status", "patch of status", "update of status",
-	"change of port", "change of transport", "orphan delete", "orphaned", "adopted", "forbidden apply, refused", "forbidden patch, refused", "refused by a policy",
-	"fault 409", "fault 429", "fault 500", "fault lost answer", "fault SIGKILL in a pass", "pass on a stale cache", "held before a write",
+	"change of port", "change of transport", "orphan delete", "orphaned", "adopted", "forbidden apply, refused",
+	"forbidden patch, refused", "refused by a policy",
+	"fault 409", "fault 429", "fault 500", "fault lost answer", "fault SIGKILL in a pass", "pass on a stale cache",
+	"held before a write",
 }
 
 func TestNoOrderOfWritersBreaksOwnership(t *testing.T) {
@@ -67,7 +69,8 @@ func holdsTo(t *testing.T, seed uint64, mode mode) *scenario {
 
 // of each run are its name, what the API server numbers, and hashes, which
 // depend on the server's uid.
-var ofEachRun = regexp.MustCompile(`run-[0-9]+|session-[0-9a-f]{8}|"[0-9]+"|[0-9a-f]{64}|[0-9a-f]{10}\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+var ofEachRun = regexp.MustCompile(
+	`run-[0-9]+|session-[0-9a-f]{8}|"[0-9]+"|[0-9a-f]{64}|[0-9a-f]{10}\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func TestASeedReplays(t *testing.T) {
 	replays(t, everybody)

@@ -93,7 +93,8 @@ func operator(process *process) pass {
 	if err := applier.Impersonate(process.config, kit.SystemNamespace, contract.Controllers()...); err != nil {
 		p.broke(err)
 	}
-	reconciler := mcpserver.New(snapshot.NewReader(workloads.Servers(), process.cache, process.client), applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
+	reconciler := mcpserver.New(snapshot.NewReader(workloads.Servers(), process.cache, process.client), applier,
+		&events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
 	reconciler.Now = now
 	configs := sharedconfigs.New(registry.All()[p.kind], process.cache, process.client, applier, &events.FakeRecorder{})
 	configs.Now = now
@@ -122,7 +123,10 @@ func (a *process) runs(file runconfig.RunConfig, env revision.Revision, envErr e
 	live := seeing{a.client, a}
 	applier := controllers.NewApplier(a.client, live)
 	applier.Now = now
-	r := &backend.Runner{Reader: seeing{a.cache, a}, Live: live, Applier: applier, Run: file, Env: env, EnvErr: envErr, Now: now}
+	r := &backend.Runner{
+		Reader: seeing{a.cache, a}, Live: live, Applier: applier, Run: file, Env: env, EnvErr: envErr,
+		Now: now,
+	}
 	p.plant.environment(r)
 	facts := backend.Facts{Answers: kit.Answers}
 	// Replicas may learn different things; they must not quarrel about it.

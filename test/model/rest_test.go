@@ -31,12 +31,15 @@ func (j *checker) rest() {
 	})
 	for _, s := range all {
 		object := j.scenario.world.stands[s.of]
-		if s.of.kind == contract.NetworkPolicy.Kind && object != nil && object.GetUID() == s.uid && object.GetDeletionTimestamp() == nil &&
+		if s.of.kind == contract.NetworkPolicy.Kind && object != nil && object.GetUID() == s.uid &&
+			object.GetDeletionTimestamp() == nil &&
 			!j.scenario.stillStated(s.of) && ownership.Entry(object.GetManagedFields(), s.manager, "") != nil {
 			j.found(leftBehind, "%s, which the spec does not ask for", s.of)
 		}
-		if object == nil || object.GetUID() != s.uid || s.of.kind == contract.Secret.Kind || !j.scenario.stillStated(s.of) || !j.scenario.works(s.manager) ||
-			s.manager == j.scenario.shared().FinalizerManager && !j.scenario.referred() { // somebody else may have taken it away meanwhile
+		if object == nil || object.GetUID() != s.uid || s.of.kind == contract.Secret.Kind || !j.scenario.stillStated(s.of) ||
+			!j.scenario.works(s.manager) ||
+			s.manager == j.scenario.shared().FinalizerManager && !j.scenario.referred() {
+			// somebody else may have taken it away meanwhile
 			continue
 		}
 		if j.refused[refusal{s.of.String(), string(s.manager)}] {
@@ -72,11 +75,13 @@ func (j *checker) configuration() {
 	var names []string
 	listed, _, _ := unstructured.NestedSlice(config.Object, "status", "referencingWorkloads")
 	for _, l := range listed {
-		if names = append(names, fmt.Sprint(l.(map[string]any)["name"])); l.(map[string]any)["kind"] != contract.MCPServer.Kind {
+		if names = append(names, fmt.Sprint(l.(map[string]any)["name"])); l.(map[string]any)["kind"] !=
+			contract.MCPServer.Kind {
 			names = append(names, fmt.Sprint(l))
 		}
 	}
-	if n, _, _ := unstructured.NestedInt64(config.Object, "status", "workloads"); !slices.Equal(names, want) || int(n) != len(want) {
+	if n, _, _ := unstructured.NestedInt64(config.Object, "status", "workloads"); !slices.Equal(names, want) ||
+		int(n) != len(want) {
 		j.found(wrongCount, "%d, %q of %q", n, names, want)
 	}
 	held := ownership.Entry(config.GetManagedFields(), kind.FinalizerManager, "") != nil
@@ -110,7 +115,8 @@ func (p *scenario) stillStated(k key) bool {
 		return k.name == workload.RunConfigName(p.name, rev)
 	case contract.Deployment.Kind:
 		stands, err := revision.Of(p.world.stands[k].GetAnnotations())
-		return err == nil && stands == rev && !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
+		return err == nil && stands == rev &&
+			!p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
 	case contract.NetworkPolicy.Kind:
 		ingress, _, _ := unstructured.NestedString(p.server().Object, "spec", "network", "backendIngress")
 		return ingress == "ProxyOnly"
@@ -157,7 +163,8 @@ func (j *checker) released() {
 		return
 	}
 	j.nothingOfOurs(server)
-	if holders := holdersOfFinalizer(server); slices.Contains(server.GetFinalizers(), contract.Finalizer) && len(holders) == 0 {
+	if holders := holdersOfFinalizer(server); slices.Contains(server.GetFinalizers(), contract.Finalizer) &&
+		len(holders) == 0 {
 		j.found(leftBehind, "the finalizer remains, and nobody holds it")
 	}
 }
@@ -185,7 +192,8 @@ func (j *checker) nothingOfOurs(o *unstructured.Unstructured) {
 
 // holdersOfFinalizer are those who hold our finalizer and are not us.
 func holdersOfFinalizer(server *unstructured.Unstructured) []ownership.Owner {
-	all, err := ownership.Owners(server.GetManagedFields(), ownership.MustPath(`metadata.finalizers[="`+contract.Finalizer+`"]`))
+	all, err := ownership.Owners(server.GetManagedFields(),
+		ownership.MustPath(`metadata.finalizers[="`+contract.Finalizer+`"]`))
 	if err != nil {
 		return nil
 	}

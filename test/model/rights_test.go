@@ -40,7 +40,8 @@ func (j *checker) refusal(o *operation, body []byte) {
 	case o.by == nil:
 	// What the policy is for: a status ignores the uid of the server that a runner
 	// knew, and whose report another of the name must not get.
-	case refusedByPolicy && strings.Contains(string(body), "status.runtime.serverUID may not become") && uidOf(o.by.read(o.of)) != uidOf(o.before):
+	case refusedByPolicy && strings.Contains(string(body), "status.runtime.serverUID may not become") &&
+		uidOf(o.by.read(o.of)) != uidOf(o.before):
 		p.tally["report of a server that was, refused by a policy"]++
 	case refusedByPolicy:
 		j.found(byPolicy, "%s by %s: %s", o, o.by, said(string(body)))
@@ -109,14 +110,18 @@ func (p *scenario) runnerMay() bool {
 func (p *scenario) awaitRights() {
 	want := p.granted()
 	for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) {
-		review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+		review := &authorizationv1.SelfSubjectRulesReview{
+			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+		}
 		if err := p.reviewer.Create(p.t.Context(), review); err != nil {
 			p.broke(err)
 			return
 		}
 		var have []string
 		for _, r := range review.Status.ResourceRules {
-			if !slices.Contains(r.APIGroups, authorizationv1.GroupName) && !slices.Contains(r.APIGroups, "authentication.k8s.io") { // everybody's
+			if !slices.Contains(r.APIGroups, authorizationv1.GroupName) &&
+				!slices.Contains(r.APIGroups, "authentication.k8s.io") {
+				// everybody's
 				have = append(have, fmt.Sprint(r.APIGroups, r.Resources, r.ResourceNames, r.Verbs))
 			}
 		}

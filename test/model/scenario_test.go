@@ -231,7 +231,8 @@ func (p *scenario) free() {
 	})
 	freed := server.DeepCopy()
 	freed.SetFinalizers(finalizers)
-	p.others.attempt("merge patch", p.others.Patch(p.t.Context(), freed, client.MergeFrom(server), client.FieldOwner(patcher)))
+	p.others.attempt("merge patch",
+		p.others.Patch(p.t.Context(), freed, client.MergeFrom(server), client.FieldOwner(patcher)))
 }
 
 // settle lets processes make passes, in turns, until a whole round writes

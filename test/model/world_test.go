@@ -103,7 +103,8 @@ func (p *scenario) child(kind ownership.Object, name string) *unstructured.Unstr
 // and then lets it go.
 func (p *scenario) orphan() {
 	server := p.server()
-	if server == nil || server.GetDeletionTimestamp() == nil || !slices.Contains(server.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+	if server == nil || server.GetDeletionTimestamp() == nil ||
+		!slices.Contains(server.GetFinalizers(), metav1.FinalizerOrphanDependents) {
 		p.dependents = nil
 		return
 	}
@@ -121,7 +122,8 @@ func (p *scenario) orphan() {
 		if child != nil && metav1.IsControlledBy(child, server) {
 			freed := child.DeepCopy()
 			freed.SetOwnerReferences(nil)
-			p.others.attempt("orphaning", p.others.Patch(p.t.Context(), freed, client.MergeFrom(child), client.FieldOwner("kube-controller-manager")))
+			p.others.attempt("orphaning", p.others.Patch(p.t.Context(), freed, client.MergeFrom(child),
+				client.FieldOwner("kube-controller-manager")))
 			p.orphaned[child.GetUID()] = true
 			p.tally["orphaned"]++
 			if p.disorder {
@@ -130,8 +132,10 @@ func (p *scenario) orphan() {
 		}
 	}
 	freed := server.DeepCopy()
-	freed.SetFinalizers(slices.DeleteFunc(freed.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerOrphanDependents }))
-	p.others.attempt("orphaning", p.others.Patch(p.t.Context(), freed, client.MergeFrom(server), client.FieldOwner("kube-controller-manager")))
+	freed.SetFinalizers(slices.DeleteFunc(freed.GetFinalizers(),
+		func(f string) bool { return f == metav1.FinalizerOrphanDependents }))
+	p.others.attempt("orphaning", p.others.Patch(p.t.Context(), freed, client.MergeFrom(server),
+		client.FieldOwner("kube-controller-manager")))
 }
 
 // collect does what kube-controller-manager does for children whose owner is
@@ -180,13 +184,17 @@ func (p *scenario) runWorkloads() {
 		}
 		changed := o.DeepCopy()
 		changed.Object["status"] = status
-		p.others.attempt("running pods", p.others.Status().Update(p.t.Context(), changed, client.FieldOwner("kube-controller-manager")))
+		p.others.attempt("running pods",
+			p.others.Status().Update(p.t.Context(), changed, client.FieldOwner("kube-controller-manager")))
 	}
 }
 
 // sameNumbers compares what runWorkloads writes.
 func sameNumbers(seen, want map[string]any) bool {
-	for _, field := range []string{"observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"} {
+	for _, field := range []string{
+		"observedGeneration", "replicas", "updatedReplicas", "readyReplicas",
+		"availableReplicas",
+	} {
 		a, _ := seen[field].(int64)
 		b, _ := want[field].(int64)
 		if a != b {

@@ -63,10 +63,12 @@ func build(t *testing.T, server *v1alpha1.MCPServer, generation int64) built {
 	b.configMap, err = rendered.ConfigMap(generation)
 	must(t, err)
 	b.backendFronts = map[string]any{
-		workload.BackendName("echo"): workload.BackendService(run), workload.HeadlessName("echo"): workload.HeadlessService(run),
+		workload.BackendName("echo"):  workload.BackendService(run),
+		workload.HeadlessName("echo"): workload.HeadlessService(run),
 	}
 	b.identity = map[ownership.Object]any{
-		contract.ServiceAccount: workload.ServiceAccount(owner), contract.Role: workload.Role(owner), contract.RoleBinding: workload.RoleBinding(owner),
+		contract.ServiceAccount: workload.ServiceAccount(owner), contract.Role: workload.Role(owner),
+		contract.RoleBinding: workload.RoleBinding(owner),
 	}
 	return b
 }
@@ -101,7 +103,10 @@ func TestEveryObjectStaysWithinItsGrantAndStill(t *testing.T) {
 	for name, service := range b.backendFronts {
 		stated(child(t, contract.Service, name), backend, service)
 	}
-	for kind, manager := range map[ownership.Object]string{contract.ServiceAccount: children, contract.Role: rights, contract.RoleBinding: rights} {
+	for kind, manager := range map[ownership.Object]string{
+		contract.ServiceAccount: children, contract.Role: rights,
+		contract.RoleBinding: rights,
+	} {
 		stated(child(t, kind, "echo-runner"), manager, b.identity[kind])
 	}
 }
@@ -116,9 +121,11 @@ spec: {template: {metadata: {labels: {mesh: "on"}}, spec: {containers: [{name: s
 		template := o["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any)
 		template["annotations"].(map[string]any)["kubectl.kubernetes.io/restartedAt"] = "now"
 	})
-	live.Apply(children, build(t, echo(func(s *v1alpha1.MCPServerSpec) { s.Image = "registry.example.com/echo:2" }), 2).proxy)
+	live.Apply(children, build(t, echo(func(s *v1alpha1.MCPServerSpec) { s.Image = "registry.example.com/echo:2" }),
+		2).proxy)
 
-	live.Owns("mesh", `metadata.annotations["mesh.example.com/inject"]`, "spec.template.metadata.labels.mesh", "spec.template.spec.containers[name=sidecar]")
+	live.Owns("mesh", `metadata.annotations["mesh.example.com/inject"]`, "spec.template.metadata.labels.mesh",
+		"spec.template.spec.containers[name=sidecar]")
 	live.Owns(person, `spec.template.metadata.annotations["kubectl.kubernetes.io/restartedAt"]`)
 	live.Has("mesh", "spec", "template", "spec", "containers", "sidecar", "image")
 	live.Has("2", "spec", "template", "metadata", "annotations", revision.AnnotationGeneration)
@@ -146,7 +153,8 @@ func TestOurContainersAreRepaired(t *testing.T) {
 	live.Has(true, append(pod, "securityContext", "runAsNonRoot")...)
 	live.Has(true, append(ours, "tty")...) // not a field of ours
 	live.Owns("intruder", "spec.template.spec.containers[name=server].tty")
-	live.Owns(backend, "spec.template.spec.containers[name=server].image", "spec.template.spec.containers[name=server].args")
+	live.Owns(backend, "spec.template.spec.containers[name=server].image",
+		"spec.template.spec.containers[name=server].args")
 }
 
 func TestTheBackendsReplicasBelongToTheScaler(t *testing.T) {
@@ -157,7 +165,8 @@ func TestTheBackendsReplicasBelongToTheScaler(t *testing.T) {
 	live.Apply(backend, build(t, echo(nil), 1).backend)
 	live.HasNot("spec", "replicas")
 	live.Apply(scaler, scaled(3))
-	live.Apply(backend, build(t, echo(func(s *v1alpha1.MCPServerSpec) { s.Image = "registry.example.com/echo:2" }), 2).backend)
+	live.Apply(backend, build(t, echo(func(s *v1alpha1.MCPServerSpec) { s.Image = "registry.example.com/echo:2" }),
+		2).backend)
 	live.Owns(scaler, "spec.replicas")
 	live.Has(int64(3), "spec", "replicas")
 

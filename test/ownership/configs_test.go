@@ -19,7 +19,8 @@ func lists(servers ...string) string {
 	for _, name := range servers {
 		items += fmt.Sprintf("{kind: MCPServer, name: %s},", name)
 	}
-	return about(fmt.Sprintf("status: {workloads: %d, referencingWorkloads: [%s]}", len(servers), strings.TrimSuffix(items, ",")))
+	return about(fmt.Sprintf("status: {workloads: %d, referencingWorkloads: [%s]}", len(servers),
+		strings.TrimSuffix(items, ",")))
 }
 
 // Several teams own their policies in one object, and take back no others than
@@ -54,7 +55,8 @@ func TestAConfigurationsListFollowsItsOwner(t *testing.T) {
 			live.Apply(git, about("metadata: {labels: {team: red}}"))
 			live.Apply(finalizer, about("metadata: {finalizers: ["+config.Finalizer+"]}"))
 			live.ApplyStatus(status, lists("a", "b"))
-			live.ApplyStatus("dashboard", about(`status: {conditions: [{type: Reviewed, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`))
+			live.ApplyStatus("dashboard", about(
+				`status: {conditions: [{type: Reviewed, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`))
 			live.Owns(status, "status.workloads", "status.referencingWorkloads")
 			if changed := live.ApplyStatus(status, lists("a", "b")); changed {
 				t.Error("the same again is a write")

@@ -103,13 +103,16 @@ func (l *live) Delete() {
 	l.gone = len(l.object.GetFinalizers()) == 0
 }
 
-func (l *live) apply(fm *managedfields.FieldManager, subresource, manager string, intent any, force bool) (bool, error) {
+func (l *live) apply(
+	fm *managedfields.FieldManager, subresource, manager string, intent any, force bool,
+) (bool, error) {
 	l.Helper()
 	patch := l.intent(intent)
 	if l.gone {
 		// The API server creates what an apply without uid names.
 		if patch.GetUID() != "" || subresource != "" {
-			return false, apierrors.NewConflict(schema.GroupResource{Resource: l.kind.Kind}, patch.GetName(), errors.New("uid mismatch"))
+			return false, apierrors.NewConflict(schema.GroupResource{Resource: l.kind.Kind}, patch.GetName(),
+				errors.New("uid mismatch"))
 		}
 		l.object, l.gone, l.deleted = l.nothing(patch.GetName()), false, false
 	}
@@ -201,7 +204,8 @@ func (l *live) nothing(name string) *unstructured.Unstructured {
 }
 
 func (l *live) grant(manager, subresource string) (ownership.Grant, bool) {
-	return contract.Freehold().Grant(ownership.Manager(manager), ownership.Object{GroupVersionKind: l.kind, Subresource: subresource}, l.object.GetName())
+	return contract.Freehold().Grant(ownership.Manager(manager),
+		ownership.Object{GroupVersionKind: l.kind, Subresource: subresource}, l.object.GetName())
 }
 
 func (l *live) forces(manager, subresource string) bool {

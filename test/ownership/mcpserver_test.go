@@ -52,7 +52,8 @@ func status() *applyv1alpha1.MCPServerStatusApplyConfiguration {
 }
 
 func claimed(generation int64, hash string) any {
-	return mcp().WithStatus(status().WithWorkload(applyv1alpha1.WorkloadStatus().WithGeneration(generation).WithHash(hash)))
+	return mcp().WithStatus(status().
+		WithWorkload(applyv1alpha1.WorkloadStatus().WithGeneration(generation).WithHash(hash)))
 }
 
 func reported(generation int64) any {
@@ -115,11 +116,13 @@ func TestConditionsOfThreeOwnersStandSideBySide(t *testing.T) {
 	live.Apply(git, fromGit)
 	live.ApplyStatus(conditioner, judged(1, conditions.False(v1alpha1.ReasonStarting, "waiting")))
 	live.ApplyStatus(report, reported(1))
-	live.ApplyStatus("scanner", `status: {conditions: [{type: Scanned, status: "True", reason: Clean, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
+	live.ApplyStatus("scanner",
+		`status: {conditions: [{type: Scanned, status: "True", reason: Clean, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
 
 	live.ApplyStatus(conditioner, judged(2, conditions.True(v1alpha1.ReasonReady, "")))
 	live.ApplyStatus(report, reported(2))
-	live.Owns(conditioner, "status.conditions[type=Ready]", "status.conditions[type=Accepted]", "status.observedGeneration")
+	live.Owns(conditioner, "status.conditions[type=Ready]", "status.conditions[type=Accepted]",
+		"status.observedGeneration")
 	live.Owns(report, "status.conditions[type=BackendApplied]", "status.runtime")
 	live.Owns("scanner", "status.conditions[type=Scanned]")
 	live.Has("True", "status", "conditions", "Ready", "status")
@@ -130,7 +133,8 @@ func TestConditionsOfThreeOwnersStandSideBySide(t *testing.T) {
 func TestAConditionThatIsNoLongerTrueGoesAlone(t *testing.T) {
 	live := server(t, "echo")
 	live.Apply(git, fromGit)
-	live.ApplyStatus("scanner", `status: {conditions: [{type: Scanned, status: "True", reason: Clean, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
+	live.ApplyStatus("scanner",
+		`status: {conditions: [{type: Scanned, status: "True", reason: Clean, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
 	moving := mcp().WithStatus(status().WithObservedGeneration(1).WithConditions(
 		condition(v1alpha1.ConditionReady, conditions.False(v1alpha1.ReasonStarting, ""), 1),
 		condition(v1alpha1.ConditionReconciling, conditions.True(v1alpha1.ReasonStarting, ""), 1)))
@@ -141,12 +145,16 @@ func TestAConditionThatIsNoLongerTrueGoesAlone(t *testing.T) {
 }
 
 func TestStatusOfFourManagersIsWrittenInAnyOrder(t *testing.T) {
-	scalar := mcp().WithStatus(status().WithURL("http://echo-proxy.default.svc:8000/mcp").WithReplicas(1).WithReadyReplicas(1).WithSelector("a=b"))
+	scalar := mcp().WithStatus(status().WithURL("http://echo-proxy.default.svc:8000/mcp").WithReplicas(1).
+		WithReadyReplicas(1).WithSelector("a=b"))
 	writes := []struct {
 		manager string
 		intent  any
 	}{
-		{claimer, claimed(1, "abc")}, {conditioner, judged(1, conditions.True(v1alpha1.ReasonReady, ""))}, {scalars, scalar}, {report, reported(1)},
+		{claimer, claimed(1, "abc")},
+		{conditioner, judged(1, conditions.True(v1alpha1.ReasonReady, ""))},
+		{scalars, scalar},
+		{report, reported(1)},
 	}
 	for first := range writes {
 		t.Run(fmt.Sprintf("beginning with %s", writes[first].manager), func(t *testing.T) {
@@ -181,8 +189,10 @@ func TestThePolicyOfAnotherControllerStaysThroughEverything(t *testing.T) {
 	live.Apply(git, `spec: {image: "registry.example.com/echo:2", restartedAt: "2026-01-01T00:00:00Z"}`)
 	live.ApplyStatus(conditioner, judged(2, conditions.True(v1alpha1.ReasonReady, "")))
 	live.Owns(authorizer, "spec.authzConfig")
-	live.Has([]any{map[string]any{"name": "all", "policy": "permit(principal, action, resource);"}}, "spec", "authzConfig", "policies")
-	live.Contended(git, `spec: {image: "registry.example.com/echo:2", authzConfig: {policies: [{name: all, policy: "forbid(principal, action, resource);"}]}}`, `.spec.authzConfig.policies[name="all"].policy`)
+	live.Has([]any{map[string]any{"name": "all", "policy": "permit(principal, action, resource);"}}, "spec", "authzConfig",
+		"policies")
+	live.Contended(git,
+		`spec: {image: "registry.example.com/echo:2", authzConfig: {policies: [{name: all, policy: "forbid(principal, action, resource);"}]}}`, `.spec.authzConfig.policies[name="all"].policy`)
 
 	// A second team adds its own policy to the same server.
 	live.Apply("team", `spec: {authzConfig: {policies: [{name: team, policy: "forbid(principal, action, resource);"}]}}`)

@@ -95,7 +95,8 @@ func (v *versioned) in(version string) {
 		for _, name := range []string{contract.MCPServer.Version, scratch} {
 			filters[fieldpath.APIVersion(v.kind.Group+"/"+name)] = set
 		}
-		fm, err := managedfields.NewDefaultCRDFieldManager(v.types, v, v, v, v.kind, v.kind.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(filters))
+		fm, err := managedfields.NewDefaultCRDFieldManager(v.types, v, v, v, v.kind, v.kind.GroupVersion(), subresource,
+			fieldpath.NewExcludeFilterSetMap(filters))
 		if err != nil {
 			v.Fatal(err)
 		}
@@ -107,7 +108,11 @@ func (v *versioned) in(version string) {
 // ConvertToVersion is what a conversion webhook does.
 func (v *versioned) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	object := in.(*unstructured.Unstructured).DeepCopy()
-	kind, ok := to.KindForGroupVersionKinds([]schema.GroupVersionKind{{Group: v.kind.Group, Version: contract.MCPServer.Version, Kind: v.kind.Kind}, {Group: v.kind.Group, Version: scratch, Kind: v.kind.Kind}})
+	kind, ok := to.KindForGroupVersionKinds(
+		[]schema.GroupVersionKind{
+			{Group: v.kind.Group, Version: contract.MCPServer.Version, Kind: v.kind.Kind},
+			{Group: v.kind.Group, Version: scratch, Kind: v.kind.Kind},
+		})
 	if !ok || kind.Version == v.retired {
 		return nil, runtime.NewNotRegisteredErrForTarget("test", nil, to)
 	}
@@ -151,7 +156,8 @@ func TestEachManagerMovesToAnotherVersionByItself(t *testing.T) {
 	v.Apply("labeller", `metadata: {labels: {seen: "yes"}}`)
 	v.Apply(git, suspendedScratch)
 	v.Owns(git, "spec."+paused)
-	if after := v.owned(); len(after[git]) != 1 || !slices.Equal(after[finalizer], before[finalizer]) || !slices.Equal(after[claimer], before[claimer]) {
+	if after := v.owned(); len(after[git]) != 1 || !slices.Equal(after[finalizer], before[finalizer]) ||
+		!slices.Equal(after[claimer], before[claimer]) {
 		t.Errorf("before %s, after %s", before, after)
 	}
 	v.Contended("neighbour", `spec: {paused: false}`, ".spec.paused")

@@ -26,7 +26,8 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 		return s.asks(in, append([]string{"release", "deployment/echo-proxy", "--manager", children, "--to", to}, more...)...)
 	}
 	// It keeps what it has of its own.
-	s.Apply("git", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy","labels":{"team":"shop"}}}`)
+	s.Apply("git",
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy","labels":{"team":"shop"}}}`)
 	before := proxyOf(s)
 	s.Read(before)
 	s.says(hand("", string(contract.MCPServerScale), "--yes"), 2, "is a field manager of Freehold")
@@ -36,10 +37,12 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 	s.says(hand("no\n", "git"), 2, "nothing was changed")
 	s.says(hand("", "git", "--dry-run"), 0, "could be handed over (dry run)")
 	recording := s.Record(proxyOf(s))
-	s.says(hand("y\n", "git"), 0, `"git" gets these fields`, "spec.template.spec.containers[name=proxy].image", "Deployment/echo-proxy handed over")
+	s.says(hand("y\n", "git"), 0, `"git" gets these fields`, "spec.template.spec.containers[name=proxy].image",
+		"Deployment/echo-proxy handed over")
 	after := proxyOf(s)
 	s.OwnsNothing(after, children)
-	s.Owns(after, "git", "metadata.labels.team", "spec.template.spec.containers[name=proxy].image", "metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`, "spec.replicas")
+	s.Owns(after, "git", "metadata.labels.team", "spec.template.spec.containers[name=proxy].image",
+		"metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`, "spec.replicas")
 	want := s.Unstructured(before).Object
 	recording.Check(func(f kit.State) error {
 		if !reflect.DeepEqual(f.Object.Object["spec"], want["spec"]) {
@@ -48,7 +51,8 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 		return nil
 	})
 	s.Read(after)
-	if after.Generation != before.Generation || !reflect.DeepEqual(after.Labels, before.Labels) || !reflect.DeepEqual(after.OwnerReferences, before.OwnerReferences) {
+	if after.Generation != before.Generation || !reflect.DeepEqual(after.Labels, before.Labels) ||
+		!reflect.DeepEqual(after.OwnerReferences, before.OwnerReferences) {
 		t.Errorf("it was\n%+v\nand is\n%+v", before.ObjectMeta, after.ObjectMeta)
 	}
 	s.says(hand("", "git", "--yes"), 2, "owns no fields of Deployment/echo-proxy by apply")
@@ -102,8 +106,10 @@ func TestAServersObjectsAreKeptWithoutIt(t *testing.T) {
 	time.Sleep(time.Second)
 	for kind, object := range kept {
 		live := s.Unstructured(object)
-		if managers := ours(object); len(managers) > 0 || live.GetGeneration() != was[kind] || live.GetDeletionTimestamp() != nil {
-			t.Errorf("%s %s has generation %d after %d, and is of %v", kind, object.GetName(), live.GetGeneration(), was[kind], managers)
+		if managers := ours(object); len(managers) > 0 || live.GetGeneration() != was[kind] ||
+			live.GetDeletionTimestamp() != nil {
+			t.Errorf("%s %s has generation %d after %d, and is of %v", kind, object.GetName(), live.GetGeneration(), was[kind],
+				managers)
 		}
 	}
 }
@@ -112,9 +118,11 @@ func TestAStatusIsHandedToAnother(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.serve("echo")
-	s.ApplyStatus("scanner", `{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
+	s.ApplyStatus("scanner",
+		`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
 		{"type":"Scanned","status":"True","reason":"Clean","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
-	s.says(s.asks("", "release", "mcp/echo", "--manager", "scanner", "--to", "other-scanner", "--subresource", "status", "--yes"), 0, "handed over")
+	s.says(s.asks("", "release", "mcp/echo", "--manager", "scanner", "--to", "other-scanner", "--subresource", "status",
+		"--yes"), 0, "handed over")
 	s.OwnsNothing(serverOf(s), "scanner")
 	s.Owns(serverOf(s), "other-scanner", "status.conditions[type=Scanned].reason")
 	s.Owns(serverOf(s), string(contract.MCPServerConditions), "status.conditions[type=Ready]")
@@ -124,9 +132,11 @@ func TestAStatusIsHandedToAnother(t *testing.T) {
 func TestEmptyMapsAreHandedOverToo(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
-	s.Apply("git", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},
+	s.Apply("git",
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},
 		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"tmp","emptyDir":{}}]}}}}`)
-	s.says(s.asks("", "release", "deployment/shop", "--manager", "git", "--to", "helm", "--yes"), 0, "Deployment/shop handed over")
+	s.says(s.asks("", "release", "deployment/shop", "--manager", "git", "--to", "helm", "--yes"), 0,
+		"Deployment/shop handed over")
 	shop := &appsv1.Deployment{}
 	shop.SetName("shop")
 	s.OwnsNothing(shop, "git")

@@ -53,7 +53,8 @@ func TestImportReadsTheCluster(t *testing.T) {
 		s.Must(err, "applying a server of kmcp")
 	}
 	answer := s.asks("", "import", "mcpservers.kagent.dev")
-	if answer.code != 0 || strings.Count(answer.out, "\n# From MCPServer "+s.Namespace+"/") != 2 || !strings.Contains(answer.out, `# - spec.timeout: "30s" -- `) {
+	if answer.code != 0 || strings.Count(answer.out, "\n# From MCPServer "+s.Namespace+"/") != 2 ||
+		!strings.Contains(answer.out, `# - spec.timeout: "30s" -- `) {
 		t.Fatalf("%d: %s\n%s", answer.code, answer.out, answer.err)
 	}
 	for document := range strings.SplitSeq(answer.out, "---\n") {

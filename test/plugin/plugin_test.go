@@ -45,7 +45,8 @@ func TestAServerThatRunsIsSound(t *testing.T) {
 	s.says(s.asks("", "audit", "-o", "json"), 0, `"findings": []`)
 	for object, texts := range map[string][]string{
 		"mcp/echo": {
-			`metadata.finalizers[="freehold.dev/mcpserver"]`, "mcpserver.freehold.dev/conditions", "runner.freehold.dev/report", "ours", "git", "foreign",
+			`metadata.finalizers[="freehold.dev/mcpserver"]`, "mcpserver.freehold.dev/conditions", "runner.freehold.dev/report",
+			"ours", "git", "foreign",
 		},
 		"deployment/echo-proxy":    {"mcpserver.freehold.dev/children", "ours", "kube-controller-manager", "foreign"},
 		"statefulset/echo-backend": {"runner.freehold.dev/backend", "ours"},
@@ -67,8 +68,10 @@ func TestWhoRefersToAConfiguration(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.serve("echo")
-	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
-	s.Apply("git", kit.Server("refers", "registry.example.com/echo:1", "suspend: true\nauthzConfigRef: {name: company}\noidcConfigRef: {name: missing}"))
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: "+
+		"{policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	s.Apply("git", kit.Server("refers", "registry.example.com/echo:1",
+		"suspend: true\nauthzConfigRef: {name: company}\noidcConfigRef: {name: missing}"))
 	s.says(s.asks("", "refs", "mcpauthz", "company"), 0, "MCPServer/refers")
 	s.says(s.asks("", "refs", "mcp/refers"), 0, "MCPAuthzConfig/company", "MCPOIDCConfig/missing", "NotFound")
 	s.says(s.asks("", "refs", "mcp/echo"), 0, "no references")
@@ -85,7 +88,8 @@ func TestWhatWasTakenIsFoundAndReleased(t *testing.T) {
 	s.serve("echo")
 	s.Force("tool", seized)
 	found := s.asks("", "audit")
-	s.says(found, 1, "Deployment/echo-proxy   spec.replicas ", "spec.template.spec.containers[name=proxy].image", "tool", "taken", "owner: 3")
+	s.says(found, 1, "Deployment/echo-proxy   spec.replicas ", "spec.template.spec.containers[name=proxy].image", "tool",
+		"taken", "owner: 3")
 	for _, theirs := range []string{"sidecar", "tool.example.com"} {
 		if strings.Contains(found.out, theirs) {
 			t.Errorf("%s is what they added, and no fault:\n%s", theirs, found.out)
@@ -105,7 +109,8 @@ func TestWhatWasTakenIsFoundAndReleased(t *testing.T) {
 	live := proxyOf(s)
 	s.OwnsNothing(live, "tool")
 	s.Read(live)
-	if containers := live.Spec.Template.Spec.Containers; len(containers) != 1 || live.Annotations["tool.example.com/revision"] != "" {
+	if containers := live.Spec.Template.Spec.Containers; len(containers) != 1 ||
+		live.Annotations["tool.example.com/revision"] != "" {
 		t.Errorf("what the tool added is still there: %+v, %v", containers, live.Annotations)
 	}
 	s.says(s.asks("", "audit"), 0, "owner: 0")
@@ -119,16 +124,20 @@ func TestStrayEntriesAreFound(t *testing.T) {
 	s.Patch(serverOf(s), string(contract.MCPServerAddress), `{"metadata":{"labels":{"team":"red"}}}`)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"url":"http://elsewhere"}}`))
 	s.Must(plane.Client.Status().Patch(s.Ctx, serverOf(s), patch, client.FieldOwner("dashboard")), "taking status.url")
-	s.says(s.asks("", "audit"), 1, "metadata.labels.team", "Update", "stray", "status.url", "dashboard", "taken", "owner: 2")
-	s.says(s.asks("", "release", "mcp/echo", "--manager", "dashboard", "--subresource", "status"), 2, "owns fields of MCPServer/echo by Update")
+	s.says(s.asks("", "audit"), 1, "metadata.labels.team", "Update", "stray", "status.url", "dashboard", "taken",
+		"owner: 2")
+	s.says(s.asks("", "release", "mcp/echo", "--manager", "dashboard", "--subresource", "status"), 2,
+		"owns fields of MCPServer/echo by Update")
 }
 
 func TestReleaseDoesNothingWithoutAYes(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.serve("echo")
-	s.Apply("billing", `{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo","labels":{"team":"blue"}}}`)
-	s.ApplyStatus("scanner", `{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
+	s.Apply("billing",
+		`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo","labels":{"team":"blue"}}}`)
+	s.ApplyStatus("scanner",
+		`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
 		{"type":"Scanned","status":"True","reason":"Clean","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 	release := []string{"release", "mcp", "echo", "--manager", "billing"}
 	for _, answer := range []string{"", "n\n", "yess\n"} {
@@ -137,8 +146,10 @@ func TestReleaseDoesNothingWithoutAYes(t *testing.T) {
 	s.says(s.asks("", append(release, "--dry-run")...), 0, "could be released (dry run)")
 	after := serverOf(s)
 	s.Owns(after, "billing", "metadata.labels.team")
-	s.says(s.asks("", "release", "mcp/echo", "--manager", "scanner", "--yes"), 2, `these do: `, `--manager "scanner" --subresource status`)
-	s.says(s.asks("", "release", "mcp/echo", "--manager", "scanner", "--subresource", "status", "--yes"), 0, "MCPServer/echo released")
+	s.says(s.asks("", "release", "mcp/echo", "--manager", "scanner", "--yes"), 2, `these do: `,
+		`--manager "scanner" --subresource status`)
+	s.says(s.asks("", "release", "mcp/echo", "--manager", "scanner", "--subresource", "status", "--yes"), 0,
+		"MCPServer/echo released")
 	s.OwnsNothing(after, "scanner")
 	s.Owns(after, "billing", "metadata.labels.team")
 	s.Owns(after, string(contract.MCPServerConditions), "status.conditions[type=Ready]")
@@ -174,10 +185,12 @@ func TestAReaderIsEnough(t *testing.T) {
 	s.says(as("owners", "mcp", "echo"), 0, "ours")
 	s.says(as("audit"), 0, "objects: 9")
 	s.says(as("release", "mcp", "echo", "--manager", "git"), 2, "forbidden")
-	s.says(as("audit", "-A"), 2, "forbidden", "The audit is not whole. You may not list ", "mcpservers.freehold.dev: ask for that right")
+	s.says(as("audit", "-A"), 2, "forbidden", "The audit is not whole. You may not list ",
+		"mcpservers.freehold.dev: ask for that right")
 	s.Owns(serverOf(s), "git", "spec.image")
 	nobody := s.asks("", "status", "--as", "nobody-of-"+s.Namespace)
-	s.says(nobody, 2, "Not everything could be read, so this is not all. The errors are below. You may not list ", "mcpservers.freehold.dev")
+	s.says(nobody, 2, "Not everything could be read, so this is not all. The errors are below. You may not list ",
+		"mcpservers.freehold.dev")
 	if strings.Contains(nobody.out, "There are no MCPServers") {
 		s.Errorf("who may not list is told that there are none:\n%s", nobody.out)
 	}

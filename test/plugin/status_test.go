@@ -44,7 +44,8 @@ func TestStatusAndDebugOfARunningServer(t *testing.T) {
 	s.Apply("git", held)
 	s.pass("echo")
 	got := s.asks("", "status")
-	s.says(got, 1, s.Namespace+"/their-release-operator   0/0", "nobody; their-pod stopped", "v1.2.3    v1.2.4", "MCPServer   1", "No pod of the operator is ready")
+	s.says(got, 1, s.Namespace+"/their-release-operator   0/0", "nobody; their-pod stopped", "v1.2.3    v1.2.4",
+		"MCPServer   1", "No pod of the operator is ready")
 
 	got = s.asks("", "debug", "echo", "--file", "-")
 	if got.code != 0 {
@@ -119,17 +120,22 @@ spec:
 func TestABundleOfARemoteProxyHasNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
-	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: search}, spec: {url: https://search.example.com/mcp}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: search}, spec: {url: "+
+		"https://search.example.com/mcp}}")
 	s.Apply("git", installed)
 	s.Apply("vendor", others)
 	pod := func(name, labels, containers string) {
-		containers = strings.ReplaceAll(containers, "image: i", "image: i, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}")
-		s.Apply("kubelet", "{apiVersion: v1, kind: Pod, metadata: {name: "+name+", labels: {"+labels+"}}, spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, "+containers+"}}")
+		containers = strings.ReplaceAll(containers, "image: i",
+			"image: i, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}")
+		s.Apply("kubelet", "{apiVersion: v1, kind: Pod, metadata: {name: "+name+", labels: {"+labels+
+			"}}, spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, "+containers+"}}")
 	}
 	pod("ours", "a: b", "initContainers: [{name: first, image: i}], containers: [{name: operator, image: i}]")
 	pod("theirs", "c: d, app.kubernetes.io/component: operator", "containers: [{name: operator, image: i}]")
-	pod("of-the-proxy", "freehold.dev/server: search.remote, app.kubernetes.io/component: proxy", "containers: [{name: proxy, image: i}]")
-	pod("of-a-server", "freehold.dev/server: search, app.kubernetes.io/component: proxy", "containers: [{name: proxy, image: i}]")
+	pod("of-the-proxy", "freehold.dev/server: search.remote, app.kubernetes.io/component: proxy",
+		"containers: [{name: proxy, image: i}]")
+	pod("of-a-server", "freehold.dev/server: search, app.kubernetes.io/component: proxy",
+		"containers: [{name: proxy, image: i}]")
 	pod("backend", "freehold.dev/server: search.remote, app.kubernetes.io/component: backend",
 		"initContainers: [{name: bridge, image: i, restartPolicy: Always}], containers: [{name: server, image: i}]")
 	got := s.asks("", "debug", "mcprp/search", "--file", "-")
@@ -142,11 +148,13 @@ func TestABundleOfARemoteProxyHasNothingOfOthers(t *testing.T) {
 			t.Errorf("%s has something of another product's:\n%s", name, text)
 		}
 	}
-	if files["mcpremoteproxy-search.yaml"] == "" || files["objects/pod-of-the-proxy.yaml"] == "" || files["objects/pod-of-a-server.yaml"] != "" {
+	if files["mcpremoteproxy-search.yaml"] == "" || files["objects/pod-of-the-proxy.yaml"] == "" ||
+		files["objects/pod-of-a-server.yaml"] != "" {
 		t.Errorf("the bundle has other objects than those of the MCPRemoteProxy")
 	}
 	for log, asked := range map[string]bool{
-		"ours-operator": true, "ours-first": true, "of-the-proxy-proxy": true, "backend-bridge": true, "backend-server": false, "of-a-server-proxy": false,
+		"ours-operator": true, "ours-first": true, "of-the-proxy-proxy": true, "backend-bridge": true,
+		"backend-server": false, "of-a-server-proxy": false,
 	} {
 		if strings.Contains(files["unread.txt"], "logs/"+log+".log") != asked {
 			t.Errorf("the log of %s was asked for: %t, want %t\n%s", log, !asked, asked, files["unread.txt"])

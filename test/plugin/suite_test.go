@@ -55,7 +55,8 @@ func tell(t *testing.T) *story {
 	s := &story{Env: kit.NewEnv(t, plane)}
 	s.kubeconfig = filepath.Join(s.TempDir(), "kubeconfig")
 	s.Must(kit.WriteKubeconfig(s.kubeconfig, plane.Config, s.Namespace), "telling a story")
-	s.reconciler = mcpserver.New(snapshot.NewReader(kinds.Servers(), plane.Client, plane.Client), controllers.NewApplier(plane.Client, plane.Client),
+	s.reconciler = mcpserver.New(snapshot.NewReader(kinds.Servers(), plane.Client, plane.Client),
+		controllers.NewApplier(plane.Client, plane.Client),
 		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
 	return s
 }
@@ -86,7 +87,8 @@ func (s *story) serve(name string) {
 func (s *story) pass(name string) {
 	s.Helper()
 	for end := time.Now().Add(s.Patience); ; time.Sleep(50 * time.Millisecond) {
-		_, err := s.reconciler.Reconcile(s.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: s.Namespace, Name: name}})
+		_, err := s.reconciler.Reconcile(s.Ctx,
+			ctrl.Request{NamespacedName: client.ObjectKey{Namespace: s.Namespace, Name: name}})
 		if err == nil {
 			return
 		}

@@ -85,7 +85,8 @@ func TestPodsStayWithinBaseline(t *testing.T) {
 				if strings.HasPrefix(file, "procmount") && !passes {
 					refused(t, err, "`hostUsers` must be false")
 				} else if !passes {
-					refused(t, err, "keeps the pods of a StatefulSet within the baseline Pod Security Standard, and with this request ", ": leave that out")
+					refused(t, err, "keeps the pods of a StatefulSet within the baseline Pod Security Standard, and with this "+
+						"request ", ": leave that out")
 				}
 			})
 		}
@@ -117,7 +118,8 @@ func TestAStolenTokenOpensNoNode(t *testing.T) {
 		refused(t, send(spec), "field manager "+m+" keeps the pods of a StatefulSet within the baseline", says)
 	}
 	s.Must(send(`{containers: [{name: server, image: i}]}`), "making the backend")
-	s.Force("sre", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}, spec: {template: {spec: {containers: [{name: debug, image: i, securityContext: {privileged: true}}]}}}}")
+	s.Force("sre", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}, spec: {template: {spec: "+
+		"{containers: [{name: debug, image: i, securityContext: {privileged: true}}]}}}}")
 	s.Must(send(`{containers: [{name: server, image: j}]}`),
 		"changing the backend beside a foreign sidecar that is privileged")
 	for says, spec := range attacks {
@@ -126,9 +128,12 @@ func TestAStolenTokenOpensNoNode(t *testing.T) {
 	// What stood open before, stays open; docs/policies.md says so.
 	s.Must(send(`{containers: [{name: server, image: j}, {name: debug, image: theirs}]}`),
 		"taking the foreign sidecar's image")
-	proxy := s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo-proxy}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {hostPID: true, containers: [{name: c, image: i}]}}}}")
+	proxy := s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo-proxy}, spec: {selector: " +
+		"{matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {hostPID: true, containers: [{name: c, image: " +
+		"i}]}}}}")
 	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true),
-		"freehold-mcpserver belongs to Freehold, which writes no Deployment without the label app.kubernetes.io/managed-by=freehold")
+		"freehold-mcpserver belongs to Freehold, which writes no Deployment without the label "+
+			"app.kubernetes.io/managed-by=freehold")
 	merge(proxy.Object, object(numbered).Object)
 	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true),
 		"keeps the pods of a Deployment within the baseline", "the pod has hostPID")
@@ -142,7 +147,8 @@ func TestCostOfManyContainers(t *testing.T) {
 	pods := func(n int, securityContext string) *unstructured.Unstructured {
 		containers := strings.Repeat(`{name: a, image: i, securityContext: `+securityContext+
 			`, readinessProbe: {tcpSocket: {port: 1}}, ports: [{containerPort: 1}]},`, n)
-		return object(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend, namespace: team}, spec: {template: {spec: {containers: [` + containers + `]}}}}`)
+		return object(
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend, namespace: team}, spec: {template: {spec: {containers: [` + containers + `]}}}}`)
 	}
 	const confined, open = `{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`,
 		`{privileged: true, procMount: Unmasked, capabilities: {add: [NET_ADMIN, SYS_ADMIN]}}`

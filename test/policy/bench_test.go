@@ -109,14 +109,16 @@ func spared(b *testing.B) []string {
 		b.Fatal(err)
 	}
 	for i := range bindings.Items {
-		spare := fmt.Sprintf(`{"spec":{"matchResources":{"namespaceSelector":{"matchExpressions":[{"key":%q,"operator":"NotIn","values":[%q]}]}}}}`, corev1.LabelMetadataName, without)
+		spare := fmt.Sprintf(
+			`{"spec":{"matchResources":{"namespaceSelector":{"matchExpressions":[{"key":%q,"operator":"NotIn","values":[%q]}]}}}}`, corev1.LabelMetadataName, without)
 		if err := admin.Patch(b.Context(), &bindings.Items[i],
 			client.RawPatch(types.MergePatchType, []byte(spare))); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for namespace, want := range map[string]bool{with: true, without: false} {
-		probe := object("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, labels: {app.kubernetes.io/managed-by: freehold}}}")
+		probe := object("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, labels: {app.kubernetes.io/managed-by: " +
+			"freehold}}}")
 		probe.SetNamespace(namespace)
 		if err := wait.PollUntilContextTimeout(b.Context(), 100*time.Millisecond, time.Minute, true,
 			func(ctx context.Context) (bool, error) {

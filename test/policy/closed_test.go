@@ -22,8 +22,10 @@ import (
 // opens it. What stands there already goes on.
 func TestTheSampleKeepsNetworksClosed(t *testing.T) {
 	closed, open := kit.NewEnv(t, plane), kit.NewEnv(t, plane)
-	open.Patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: open.Namespace}}, "kubectl", `{"metadata":{"labels":{"freehold.dev/network":"open"}}}`)
-	const egress, nothing, anyone = "network: {egress: [{ports: [{port: 443}]}]}", "network: {egress: []}", "network: {backendIngress: Any}"
+	open.Patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: open.Namespace}}, "kubectl",
+		`{"metadata":{"labels":{"freehold.dev/network":"open"}}}`)
+	const egress, nothing, anyone = "network: {egress: [{ports: [{port: 443}]}]}", "network: {egress: []}",
+		"network: {backendIngress: Any}"
 	server := func(name, more string) string { return kit.Server(name, "registry.example.com/echo:1", more) }
 	old := closed.Apply("git", server("old", egress))
 	closed.Apply("git", server("exposed", anyone))
@@ -33,9 +35,11 @@ func TestTheSampleKeepsNetworksClosed(t *testing.T) {
 		return err != nil
 	})
 	defer lift()
-	const opens = " opens the network of namespace %s, which is closed: remove the field, or ask an administrator of the cluster to label the namespace freehold.dev/network=open"
+	const opens = " opens the network of namespace %s, which is closed: remove the field, or ask an administrator of " +
+		"the cluster to label the namespace freehold.dev/network=open"
 	saysEgress := fmt.Sprintf("spec.network.egress"+opens, closed.Namespace)
-	saysAny := strings.Replace(fmt.Sprintf("spec.network.backendIngress Any"+opens, closed.Namespace), "the network of", "the backend in", 1)
+	saysAny := strings.Replace(fmt.Sprintf("spec.network.backendIngress Any"+opens, closed.Namespace), "the network of",
+		"the backend in", 1)
 	for what, tc := range map[string]struct{ name, spec, says string }{
 		"rules":                         {"echo", egress, saysEgress},
 		"the empty list, which is DNS":  {"echo", nothing, saysEgress},
@@ -62,7 +66,9 @@ func TestTheSampleKeepsNetworksClosed(t *testing.T) {
 			}
 		})
 	}
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mcpservers-closed-networks"}}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "mcpservers-closed-networks"},
+	}
 	closed.On("").Await(policy, "its types are checked", func() error {
 		if policy.Status.TypeChecking == nil {
 			return errors.New("they are not")
@@ -73,7 +79,8 @@ func TestTheSampleKeepsNetworksClosed(t *testing.T) {
 		t.Errorf("%s: %s", w.FieldRef, w.Warning)
 	}
 	// The operator holds what stood with its finalizer.
-	finalizer := closed.Intent(fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old, uid: %s, finalizers: [%s]}}", old.GetUID(), contract.Finalizer))
+	finalizer := closed.Intent(fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old, "+
+		"uid: %s, finalizers: [%s]}}", old.GetUID(), contract.Finalizer))
 	if err := applied(closed.Ctx, controller(t), string(contract.MCPServerFinalizer), "", finalizer, true); err != nil {
 		t.Error(err)
 	}
@@ -91,7 +98,8 @@ func bind(t *testing.T, file string, holds func() bool) (lift func()) {
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		o := object(document)
 		objects = append(objects, o)
-		if err := admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl")); err != nil {
+		if err := admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o),
+			client.FieldOwner("kubectl")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -52,7 +52,8 @@ func crowd(ctx context.Context) error {
 		return err
 	}
 	for i := range crowdManagers - 1 {
-		o := object(fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: crowd-proxy, namespace: older, labels: {
+		o := object(
+			fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: crowd-proxy, namespace: older, labels: {
   m%[1]d.example.com/a: a, m%[1]d.example.com/b: b, m%[1]d.example.com/c: c, m%[1]d.example.com/d: d}}}`, i))
 		if err := applied(ctx, admin, fmt.Sprintf("manager-%d", i), "", o, false); err != nil {
 			return err
@@ -230,9 +231,15 @@ func (c compiled) cost(t *testing.T, was, is *unstructured.Unstructured, manager
 func TestWhatFreeholdMakesEndsInTheCondition(t *testing.T) {
 	const controller, most = "system:serviceaccount:freehold-system:freehold-mcpserver", 800
 	for file, tc := range map[string]struct{ policy, manager, asker string }{
-		"minimal/proxy":   {"managers-deployments.yaml", string(contract.MCPServerChildren), controller},
-		"minimal/backend": {"managers-statefulsets.yaml", string(contract.RunnerBackend), "system:serviceaccount:team:%s-runner"},
-		"stdio/backend":   {"managers-statefulsets.yaml", string(contract.RunnerBackend), "system:serviceaccount:team:%s-runner"},
+		"minimal/proxy": {"managers-deployments.yaml", string(contract.MCPServerChildren), controller},
+		"minimal/backend": {
+			"managers-statefulsets.yaml", string(contract.RunnerBackend),
+			"system:serviceaccount:team:%s-runner",
+		},
+		"stdio/backend": {
+			"managers-statefulsets.yaml", string(contract.RunnerBackend),
+			"system:serviceaccount:team:%s-runner",
+		},
 	} {
 		root, err := kit.Root()
 		if err != nil {

@@ -34,7 +34,8 @@ type right struct {
 const (
 	labelled = "metadata: {labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: echo}}\n"
 	numbered = `metadata: {annotations: {freehold.dev/workload-generation: "1"}, labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: echo}}` + "\n"
-	pods     = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}"
+	pods     = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, " +
+		"image: i}]}}"
 	note     = "metadata: {annotations: {example.com/note: a}}"
 	noteSaid = ".metadata.annotations.example.com/note"
 	// Either of these makes the API server forget who owns what, and not track
@@ -47,8 +48,14 @@ var freehold = contract.Freehold()
 
 // rights has a row for each grant, in an order in which they can be written.
 var rights = append([]right{
-	{contract.MCPServerFinalizer, contract.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note, ".metadata.annotations"},
-	{contract.MCPServerWorkload, contract.MCPServerSub, "echo", "status: {workload: {generation: 1, hash: abc}}", "status: {url: http://a}", ".status.url"},
+	{
+		contract.MCPServerFinalizer, contract.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note,
+		".metadata.annotations",
+	},
+	{
+		contract.MCPServerWorkload, contract.MCPServerSub, "echo", "status: {workload: {generation: 1, hash: abc}}",
+		"status: {url: http://a}", ".status.url",
+	},
 	{
 		contract.MCPServerConditions, contract.MCPServerSub, "echo",
 		`status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
@@ -58,26 +65,54 @@ var rights = append([]right{
 		contract.MCPServerAddress, contract.MCPServerSub, "echo", "status: {url: http://b, replicas: 1}",
 		`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions",
 	},
-	{contract.MCPServerChildren, contract.ServiceAccount, "echo-runner", labelled + "automountServiceAccountToken: false", note, noteSaid},
-	{contract.RBACChildren, contract.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, noteSaid},
-	{contract.RBACChildren, contract.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, noteSaid},
+	{
+		contract.MCPServerChildren, contract.ServiceAccount, "echo-runner", labelled + "automountServiceAccountToken: false",
+		note, noteSaid,
+	},
+	{
+		contract.RBACChildren, contract.Role, "echo-runner",
+		labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, noteSaid,
+	},
+	{
+		contract.RBACChildren, contract.RoleBinding, "echo-runner",
+		labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, noteSaid,
+	},
 	{
 		contract.MCPServerChildren, contract.NetworkPolicy, "echo-backend",
-		labelled + "spec: {podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{from: [{podSelector: {}}]}], egress: [{ports: [{port: 53, protocol: UDP}]}]}",
+		labelled + "spec: {podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{from: [{podSelector: {}}]}], " +
+			"egress: [{ports: [{port: 53, protocol: UDP}]}]}",
 		note, noteSaid,
 	},
 	{contract.MCPServerChildren, contract.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
-	{contract.MCPServerChildren, contract.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
-	{contract.MCPServerChildren, contract.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
-	{contract.RunnerBackend, contract.StatefulSet, "echo-backend", owned + "spec: {serviceName: s, " + ownPods + "}", "spec: {replicas: 3}", ".spec.replicas"},
-	{contract.RunnerBackend, contract.Service, "echo-backend", owned + "spec: {type: ClusterIP, selector: " + ownLabels + ", ports: [{port: 80, protocol: TCP}]}", note, noteSaid},
+	{
+		contract.MCPServerChildren, contract.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}",
+		"spec: {paused: true}", ".spec.paused",
+	},
+	{
+		contract.MCPServerChildren, contract.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}",
+		"spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity",
+	},
+	{
+		contract.RunnerBackend, contract.StatefulSet, "echo-backend", owned + "spec: {serviceName: s, " + ownPods + "}",
+		"spec: {replicas: 3}", ".spec.replicas",
+	},
+	{
+		contract.RunnerBackend, contract.Service, "echo-backend",
+		owned + "spec: {type: ClusterIP, selector: " + ownLabels + ", ports: [{port: 80, protocol: TCP}]}", note, noteSaid,
+	},
 	{
 		contract.RunnerBackend, contract.Service, "echo-backend-headless",
 		owned + "spec: {type: ClusterIP, clusterIP: None, selector: " + ownLabels + ", ports: [{port: 80, protocol: TCP}]}",
 		"metadata: {labels: {example.com/team: a}}", ".metadata.labels.example.com/team",
 	},
-	{contract.MCPServerScale, contract.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
-	{contract.RunnerReport, contract.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
+	{
+		contract.MCPServerScale, contract.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}",
+		".spec.minReadySeconds",
+	},
+	{
+		contract.RunnerReport, contract.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}",
+		"status: {readyReplicas: 2}", ".status.readyReplicas",
+	},
 }, slices.Concat(remoteRights(), configRights())...)
 
 // configRights are rows for the kinds of configurations.
@@ -104,8 +139,10 @@ func configRights() []right {
 // makeConfigs makes the configurations that the rows speak of.
 func makeConfigs(env *kit.Env) {
 	env.Helper()
-	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: company}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
-	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: company}, spec: "+
+		"{oidc: {issuer: 'https://a.example.com'}}}")
+	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: "+
+		"{policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
 }
 
 // TestEveryGrantHasARow holds that no grant goes untried. What is written once has a
@@ -209,18 +246,42 @@ func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 		"writes by server-side apply alone"
 	adds := "and this request adds " + s.said + ": leave that out"
 	writes := map[string]wrong{
-		"a merge patch without a manager":   {s.mergePatch(ctx, c, ""), []string{own, "names none", "docs/ownership.md"}},
-		"an update without a manager":       {s.put(t, c, ""), []string{own, "names none"}},
-		"an apply as another manager":       {s.apply(ctx, c, "someone", false, s.more), []string{own, `names "someone"`, "an account of your own"}},
+		"a merge patch without a manager": {s.mergePatch(ctx, c, ""), []string{own, "names none", "docs/ownership.md"}},
+		"an update without a manager":     {s.put(t, c, ""), []string{own, "names none"}},
+		"an apply as another manager": {
+			s.apply(ctx, c, "someone", false, s.more),
+			[]string{own, `names "someone"`, "an account of your own"},
+		},
 		"a forced apply as another manager": {s.apply(ctx, c, "someone", true), []string{own, `names "someone"`}},
-		"a merge patch as the manager":      {s.mergePatch(ctx, c, m), []string{"field manager " + m + " " + only, "write under another manager"}},
-		"an update as the manager":          {s.put(t, c, m), []string{"field manager " + m + " " + only}},
-		"more than the grant":               {s.apply(ctx, c, m, false, s.more), []string{"field manager " + m + " may write of this " + s.object.Kind + " only ", s.grant(t).Fields[0].String(), adds}},
-		"more than the grant, by force":     {s.apply(ctx, c, m, true, s.more), []string{adds}},
-		"somebody else as the manager":      {s.apply(ctx, admin, m, false), []string{"field manager " + m + " is Freehold's, for its ServiceAccount " + s.grant(t).Identity + " alone", "is not that", "--field-manager=my-team"}},
-		"somebody else's merge patch":       {s.mergePatch(ctx, admin, m), []string{"alone, and ", " is not that"}},
-		"another ServiceAccount, by force":  {s.apply(ctx, as(t, s.namespace, "default"), m, true), []string{"system:serviceaccount:" + s.namespace + ":default is not that"}},
-		"the identity of another namespace": {s.apply(ctx, as(t, strings.Repeat("e", len(s.namespace)), accountOf(s.grant(t).Identity)), m, true), []string{"is not that"}},
+		"a merge patch as the manager": {
+			s.mergePatch(ctx, c, m),
+			[]string{"field manager " + m + " " + only, "write under another manager"},
+		},
+		"an update as the manager": {s.put(t, c, m), []string{"field manager " + m + " " + only}},
+		"more than the grant": {
+			s.apply(ctx, c, m, false, s.more),
+			[]string{
+				"field manager " + m + " may write of this " + s.object.Kind + " only ", s.grant(t).Fields[0].String(),
+				adds,
+			},
+		},
+		"more than the grant, by force": {s.apply(ctx, c, m, true, s.more), []string{adds}},
+		"somebody else as the manager": {
+			s.apply(ctx, admin, m, false),
+			[]string{
+				"field manager " + m + " is Freehold's, for its ServiceAccount " + s.grant(t).Identity + " alone",
+				"is not that", "--field-manager=my-team",
+			},
+		},
+		"somebody else's merge patch": {s.mergePatch(ctx, admin, m), []string{"alone, and ", " is not that"}},
+		"another ServiceAccount, by force": {
+			s.apply(ctx, as(t, s.namespace, "default"), m, true),
+			[]string{"system:serviceaccount:" + s.namespace + ":default is not that"},
+		},
+		"the identity of another namespace": {
+			s.apply(ctx, as(t, strings.Repeat("e", len(s.namespace)), accountOf(s.grant(t).Identity)), m, true),
+			[]string{"is not that"},
+		},
 	}
 	for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
 		hides := "field manager " + m + " has to be seen in metadata.managedFields"

@@ -30,7 +30,8 @@ const (
 	owned = `metadata: {annotations: {freehold.dev/workload-generation: "1"}, labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: echo}, ` +
 		"ownerReferences: [{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, name: echo, uid: $uid, controller: true}]}\n"
 	// restrictedSpec is what namespaces of the tests let in.
-	restrictedSpec = "containers: [{name: c, image: i, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}], " +
+	restrictedSpec = "containers: [{name: c, image: i, securityContext: {allowPrivilegeEscalation: false, capabilities: " +
+		"{drop: [ALL]}}}], " +
 		"securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}"
 	proxyLabels = "{freehold.dev/server: victim, app.kubernetes.io/component: proxy}"
 )
@@ -85,7 +86,8 @@ func TestAStolenTokenStaysAtItsServer(t *testing.T) {
 	s.Must(set("", ""), "making the backend")
 	s.Must(service("", ""), "making its Service")
 	attack()
-	s.Force("sre", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}, spec: {template: {metadata: {labels: {team: a}}, spec: {serviceAccountName: gitlab-runner}}}}")
+	s.Force("sre", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}, spec: {template: "+
+		"{metadata: {labels: {team: a}}, spec: {serviceAccountName: gitlab-runner}}}}")
 	s.Must(set("serviceName: s", "serviceName: s, revisionHistoryLimit: 3"),
 		"changing the backend beside what another manager states")
 }
@@ -129,10 +131,13 @@ func ignoreForbidden(err error) error {
 
 // templates are the kinds that make pods, with labels of the template.
 var templates = map[string]string{
-	"Deployment": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: %s}, spec: {" + restrictedSpec + "}}}}",
-	"StatefulSet": "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %s}, spec: {serviceName: s, selector: {matchLabels: {a: b}}, " +
+	"Deployment": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {selector: {matchLabels: {a: " +
+		"b}}, template: {metadata: {labels: %s}, spec: {" + restrictedSpec + "}}}}",
+	"StatefulSet": "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %s}, spec: {serviceName: s, selector: " +
+		"{matchLabels: {a: b}}, " +
 		"template: {metadata: {labels: %s}, spec: {" + restrictedSpec + "}}}}",
-	"ReplicaSet": "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: %s}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: %s}, spec: {" + restrictedSpec + "}}}}",
+	"ReplicaSet": "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: %s}, spec: {selector: {matchLabels: {a: " +
+		"b}}, template: {metadata: {labels: %s}, spec: {" + restrictedSpec + "}}}}",
 }
 
 const asProxy = "{a: b, freehold.dev/server: victim, app.kubernetes.io/component: proxy}"
@@ -259,7 +264,8 @@ func TestSubresourcesLabelNoPods(t *testing.T) {
 			"resources: [pods/status, pods/binding, bindings], verbs: [create, patch]}]}")), "making a role")
 	s.Must(admin.Create(s.Ctx, s.Intent(
 		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: nodes}, "+
-			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: nodes}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "+user+"}]}")), "giving it")
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: nodes}, subjects: [{apiGroup: "+
+			"rbac.authorization.k8s.io, kind: User, name: "+user+"}]}")), "giving it")
 	mine := s.Intent("{apiVersion: v1, kind: Pod, metadata: {name: mine}, spec: {schedulerName: none, " + restrictedSpec +
 		"}}")
 	s.Must(admin.Create(s.Ctx, mine), "making a pod")

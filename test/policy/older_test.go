@@ -29,13 +29,15 @@ import (
 const older = "older"
 
 const (
-	oldServer = "{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old, namespace: older, finalizers: [freehold.dev/mcpserver]}, spec: {image: i}}"
+	oldServer = "{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old, namespace: older, " +
+		"finalizers: [freehold.dev/mcpserver]}, spec: {image: i}}"
 	// %s are more annotations.
 	oldProxy = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: old-proxy, namespace: older, annotations: {freehold.dev/workload-generation: "1"%s},
   labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: old}}, spec: {replicas: 1, ` + oldPods + "}}"
 	oldBackend = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: old-backend, namespace: older, annotations: {freehold.dev/workload-generation: "1"},
   labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: old}}, spec: {serviceName: s, ` + oldPods + "}}"
-	oldPods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: 'i:1'}]}}"
+	oldPods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, " +
+		"image: 'i:1'}]}}"
 	dropped = `, example.com/dropped: "from the contract"`
 )
 
@@ -146,7 +148,8 @@ func TestOlderObjectsAreTakenOverAndDeleted(t *testing.T) {
 	s, c, finalizer := onOlder(t), controller(t), string(contract.MCPServerFinalizer)
 	server := s.Unstructured(object(oldServer))
 	// The entry held the spec too, which is the user's.
-	s.Force("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old}, spec: {image: k, port: 81, path: /other}}")
+	s.Force("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old}, spec: {image: k, "+
+		"port: 81, path: /other}}")
 	server = s.Unstructured(server)
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(server, sets.New(finalizer), finalizer)
 	s.Must(err, "making the patch that takes over")
@@ -162,7 +165,8 @@ func TestOlderObjectsAreTakenOverAndDeleted(t *testing.T) {
 	}
 	s.Delete(server)
 	nothing := object(fmt.Sprintf(
-		"{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old, namespace: older, uid: %s}}", server.GetUID()))
+		"{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old, namespace: older, uid: %s}}",
+		server.GetUID()))
 	s.Must(applied(s.Ctx, c, finalizer, "", nothing, true), "releasing the finalizer")
 	s.AwaitGone(server)
 	for _, o := range []*unstructured.Unstructured{object(fmt.Sprintf(oldProxy, "")), object(oldBackend)} {
@@ -208,7 +212,8 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 	s.Patch(intent.DeepCopy(), "kubectl", `{"metadata":{"annotations":{"example.com/theirs":"a"}}}`)
 	s.Must(patched(`{"metadata":{"annotations":{"example.com/theirs":null}}}`), "removing a foreign annotation")
 	// Nor does a reset that only removes, where ours is the only entry.
-	config := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc, annotations: {freehold.dev/workload-hash: a}, labels: {app.kubernetes.io/managed-by: freehold}}, data: {a: b}}")
+	config := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc, annotations: " +
+		"{freehold.dev/workload-hash: a}, labels: {app.kubernetes.io/managed-by: freehold}}, data: {a: b}}")
 	s.Must(applied(s.Ctx, c, children, "", config, true), "making a run config")
 	s.Must(c.Patch(s.Ctx, config,
 		client.RawPatch(types.MergePatchType, []byte(`{"data":null,"metadata":{"managedFields":[{}]}}`)),

@@ -60,7 +60,8 @@ func writtenOnce(t *testing.T, children, identity, own, others string) {
 	} {
 		for _, patch := range []string{
 			`{}`, `{"data":{"token":"eA=="}}`,
-			`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"freehold"}}}`,
+			`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"freehold"}}}`,
 		} {
 			for _, by := range []string{"", children} {
 				merge := client.RawPatch(types.MergePatchType, []byte(patch))

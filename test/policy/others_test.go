@@ -24,7 +24,8 @@ func TestOthersDoNotNotice(t *testing.T) {
 			for _, o := range []string{
 				"{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}, data: {a: b}}",
 				"{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: {ports: [{port: 80}]}}",
-				"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: " + name + "}, spec: {replicas: 0, serviceName: s, " + pods + "}}",
+				"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: " + name + "}, spec: {replicas: 0, serviceName: s, " +
+					pods + "}}",
 			} {
 				made := s.Intent(o)
 				s.Must(c.Create(s.Ctx, made, client.FieldOwner(manager)), account+" creates")
@@ -44,7 +45,8 @@ func TestARunnerIsOfOneServer(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	c := as(t, s.Namespace, "echo-runner")
 	for name, own := range map[string]bool{
-		"echo-run-1-abc": true, "echo-run-run-1-abc": false, "echo-run-1-run-1-abc": false, "echo-run-config": false, "echo-runs": false,
+		"echo-run-1-abc": true, "echo-run-run-1-abc": false, "echo-run-1-run-1-abc": false, "echo-run-config": false,
+		"echo-runs": false,
 	} {
 		err := c.Create(s.Ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+
 			", labels: {app.kubernetes.io/managed-by: freehold}}}"), client.FieldOwner("helm"))
@@ -85,7 +87,8 @@ func TestReportsNameTheServer(t *testing.T) {
 	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerWorkload), "status",
 		s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
 	report := func(c client.Client, manager, uid string) error {
-		o := s.Intent("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: echo}, status: {runtime: {generation: 1, serverUID: " + uid + "}}}")
+		o := s.Intent("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: echo}, status: {runtime: " +
+			"{generation: 1, serverUID: " + uid + "}}}")
 		return applied(s.Ctx, c, manager, "status", o, true)
 	}
 	says := []string{
@@ -121,7 +124,8 @@ func TestReportsAreBounded(t *testing.T) {
 		"protocolVersions: [" + strings.Join(versions, ", ") + "]": "status.runtime.protocolVersions",
 		"server: {name: " + strings.Repeat("a", 1025) + "}":        "status.runtime.server.name",
 	} {
-		o := s.Intent("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: echo}, status: {runtime: {generation: 1, serverUID: " + string(server.GetUID()) + ", " + more + "}}}")
+		o := s.Intent("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: echo}, status: {runtime: " +
+			"{generation: 1, serverUID: " + string(server.GetUID()) + ", " + more + "}}}")
 		refused(t, applied(s.Ctx, as(t, s.Namespace, "echo-runner"), string(contract.RunnerReport), "status", o, true), says)
 	}
 }
@@ -136,7 +140,8 @@ func TestGenerationsOfAServerStay(t *testing.T) {
 			s.Intent(fmt.Sprintf("%sstatus: {workload: {generation: %d, hash: a}}", kit.Server("echo", "i", ""), n)), true)
 	}
 	s.Must(claim(controller(t), string(contract.MCPServerWorkload), 5), "claiming")
-	const says = "status.workload may not disappear and its generation may not fall: leave it as it is, and write other content into spec"
+	const says = "status.workload may not disappear and its generation may not fall: leave it as it is, and write other " +
+		"content into spec"
 	refused(t, claim(controller(t), string(contract.MCPServerWorkload), 4), says)
 	s.Patch(server, "kubectl", `{"metadata":{"annotations":{"`+breakGlass+`":"4"}}}`)
 	refused(t, claim(admin, "kubectl", 4), says)

@@ -95,17 +95,32 @@ func TestRefused(t *testing.T) {
 		change body
 		says   []string
 	}{
-		"going back":          {annotate("9"), []string{"is 10 and may not go back to 9", "write that content into the MCPServer", startOver}},
-		"disappearing":        {annotate(nil), []string{"is 10 and may not disappear", startOver}},
-		"broken other glass":  {body{"metadata": body{"annotations": body{generation: "9", breakGlass: "8"}}}, []string{"may not go back to 9", breakGlass + `: "9"`}},
-		"broken glass, gone":  {body{"metadata": body{"annotations": body{generation: nil, breakGlass: ""}}}, []string{"may not disappear"}},
-		"all annotations":     {body{"metadata": body{"annotations": nil}}, []string{"may not disappear"}},
-		"no number":           {annotate("ten"), []string{`may not become "ten", which is no number`}},
-		"a negative number":   {annotate("-11"), []string{`may not become "-11", which is no number`}},
-		"beyond all numbers":  {annotate("99999999999999999999"), []string{"which is no number"}},
-		"label gone":          {label(nil), []string{"label app.kubernetes.io/managed-by=freehold may not be removed", "make a copy under another name"}},
-		"label of another":    {label("Helm"), []string{"may not be removed"}},
-		"label gone and back": {body{"metadata": body{"labels": nil, "annotations": body{generation: "9"}}}, []string{"may not go back to 9"}},
+		"going back": {
+			annotate("9"),
+			[]string{"is 10 and may not go back to 9", "write that content into the MCPServer", startOver},
+		},
+		"disappearing": {annotate(nil), []string{"is 10 and may not disappear", startOver}},
+		"broken other glass": {
+			body{"metadata": body{"annotations": body{generation: "9", breakGlass: "8"}}},
+			[]string{"may not go back to 9", breakGlass + `: "9"`},
+		},
+		"broken glass, gone": {
+			body{"metadata": body{"annotations": body{generation: nil, breakGlass: ""}}},
+			[]string{"may not disappear"},
+		},
+		"all annotations":    {body{"metadata": body{"annotations": nil}}, []string{"may not disappear"}},
+		"no number":          {annotate("ten"), []string{`may not become "ten", which is no number`}},
+		"a negative number":  {annotate("-11"), []string{`may not become "-11", which is no number`}},
+		"beyond all numbers": {annotate("99999999999999999999"), []string{"which is no number"}},
+		"label gone": {
+			label(nil),
+			[]string{"label app.kubernetes.io/managed-by=freehold may not be removed", "make a copy under another name"},
+		},
+		"label of another": {label("Helm"), []string{"may not be removed"}},
+		"label gone and back": {
+			body{"metadata": body{"labels": nil, "annotations": body{generation: "9"}}},
+			[]string{"may not go back to 9"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, kind string) {
@@ -213,7 +228,10 @@ func TestControllersAreLeftAlone(t *testing.T) {
 		object := born(t, kind, "10")
 		status := body{
 			"replicas": 0, "observedGeneration": 1,
-			"conditions": []body{{"type": "A", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}},
+			"conditions": []body{{
+				"type": "A", "status": "True", "reason": "R", "message": "m",
+				"lastTransitionTime": "2026-01-01T00:00:00Z",
+			}},
 		}
 		if err := patch(t.Context(), object, body{"status": status}, "status"); err != nil && kind != "ConfigMap" {
 			t.Errorf("writing the status: %v", err)

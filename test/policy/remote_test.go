@@ -16,10 +16,19 @@ func remoteRights() []right {
 	status := contract.MCPRemoteProxy
 	status.Subresource = "status"
 	return []right{
-		{contract.MCPRemoteProxyFinalizer, contract.MCPRemoteProxy, "echo", "metadata: {finalizers: [freehold.dev/mcpremoteproxy]}", note, ".metadata.annotations"},
-		{contract.MCPRemoteProxyWorkload, status, "echo", "status: {workload: {generation: 1, hash: abc}}", "status: {url: http://a}", ".status.url"},
+		{
+			contract.MCPRemoteProxyFinalizer, contract.MCPRemoteProxy, "echo",
+			"metadata: {finalizers: [freehold.dev/mcpremoteproxy]}", note, ".metadata.annotations",
+		},
+		{
+			contract.MCPRemoteProxyWorkload, status, "echo", "status: {workload: {generation: 1, hash: abc}}",
+			"status: {url: http://a}", ".status.url",
+		},
 		// Before the address, so that nobody owns what the row adds.
-		{contract.RunnerRemoteReport, status, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {url: http://c}", ".status.url"},
+		{
+			contract.RunnerRemoteReport, status, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}",
+			"status: {url: http://c}", ".status.url",
+		},
 		{
 			contract.MCPRemoteProxyConditions, status, "echo",
 			`status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
@@ -29,12 +38,31 @@ func remoteRights() []right {
 			contract.MCPRemoteProxyAddress, status, "echo", "status: {url: http://b}",
 			`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions",
 		},
-		{contract.MCPRemoteProxyChildren, contract.ServiceAccount, "echo.remote-runner", labelled + "automountServiceAccountToken: false", note, noteSaid},
-		{contract.RBACRemote, contract.Role, "echo.remote-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, noteSaid},
-		{contract.RBACRemote, contract.RoleBinding, "echo.remote-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo.remote-runner}", note, noteSaid},
-		{contract.MCPRemoteProxyChildren, contract.ConfigMap, "echo.remote-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
-		{contract.MCPRemoteProxyChildren, contract.Deployment, "echo-proxy-remote", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
-		{contract.MCPRemoteProxyChildren, contract.Service, "echo-proxy-remote", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
+		{
+			contract.MCPRemoteProxyChildren, contract.ServiceAccount, "echo.remote-runner",
+			labelled + "automountServiceAccountToken: false", note, noteSaid,
+		},
+		{
+			contract.RBACRemote, contract.Role, "echo.remote-runner",
+			labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, noteSaid,
+		},
+		{
+			contract.RBACRemote, contract.RoleBinding, "echo.remote-runner",
+			labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo.remote-runner}", note, noteSaid,
+		},
+		{
+			contract.MCPRemoteProxyChildren, contract.ConfigMap, "echo.remote-run-1-abc", numbered + "data: {a: b}", note,
+			noteSaid,
+		},
+		{
+			contract.MCPRemoteProxyChildren, contract.Deployment, "echo-proxy-remote",
+			numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused",
+		},
+		{
+			contract.MCPRemoteProxyChildren, contract.Service, "echo-proxy-remote",
+			numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}",
+			".spec.sessionAffinity",
+		},
 	}
 }
 
@@ -44,7 +72,8 @@ func makeOwners(env *kit.Env) map[string]string {
 	env.Helper()
 	server := env.Apply("kubectl", kit.Server("echo", "i", ""))
 	remote := env.Apply("kubectl",
-		"{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, spec: {url: 'https://a.example.com'}}")
+		"{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, spec: {url: "+
+			"'https://a.example.com'}}")
 	return map[string]string{
 		contract.MCPServer.Kind:      string(server.GetUID()),
 		contract.MCPRemoteProxy.Kind: string(remote.GetUID()),

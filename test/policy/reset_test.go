@@ -78,7 +78,8 @@ func TestNothingIsAddedBehindAReset(t *testing.T) {
 			"data: {a: c}", "data: {b: c}", "binaryData: {b: AAAA}", "immutable: true",
 			"metadata: {labels: {example.com/team: a}}", "metadata: {labels: {freehold.dev/server: other}}",
 			"metadata: {annotations: {example.com/note: a}}", `metadata: {annotations: {freehold.dev/workload-generation: "2"}}`,
-			"metadata: {finalizers: [example.com/hold]}", "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u}]}",
+			"metadata: {finalizers: [example.com/hold]}",
+			"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u}]}",
 			"{data: null, metadata: {labels: {example.com/team: a}}}",
 		},
 		contract.Role: {`rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`},
@@ -126,7 +127,8 @@ func TestObjectsWithoutManagedFields(t *testing.T) {
 				refused(t, s.mergePatch(t.Context(), c, m, more), "has to be seen in metadata.managedFields",
 					"an object that has none")
 			}
-			entry := fmt.Sprintf(`[{"op":"add","path":"/metadata/managedFields","value":[{"manager":%q,"operation":"Apply","apiVersion":%q,"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:freehold.dev/server":{}}}}}]}]`,
+			entry := fmt.Sprintf(
+				`[{"op":"add","path":"/metadata/managedFields","value":[{"manager":%q,"operation":"Apply","apiVersion":%q,"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:freehold.dev/server":{}}}}}]}]`,
 				m, s.intent().GetAPIVersion())
 			if strings.Contains(s.fields, "labels") {
 				env.Must(c.Patch(t.Context(), s.intent(), client.RawPatch(types.JSONPatchType, []byte(entry)),

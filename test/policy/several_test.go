@@ -64,7 +64,10 @@ func TestSeveralIdentitiesWriteOneObject(t *testing.T) {
 		s.Must(send(right[0], right[1], right[2], right[3]), fmt.Sprint(right))
 	}
 	for _, wrong := range []struct{ account, manager, name, key, says string }{
-		{"texts", "look.wiki/a", "a-shared", "look", "belongs to Wiki, which writes ConfigMap only under the field managers of that identity"},
+		{
+			"texts", "look.wiki/a", "a-shared", "look",
+			"belongs to Wiki, which writes ConfigMap only under the field managers of that identity",
+		},
 		{"a-agent", "page.wiki/a", "a-shared", "page", "belongs to Wiki"},
 		{"a.page-agent", "book.wiki/a", "a-shared", "book", "belongs to Wiki"},
 		{"b-agent", "book.wiki/a", "a-shared", "book", "is not that"},

@@ -66,7 +66,8 @@ func TestASpecIsBoundedInSum(t *testing.T) {
 func TestALargerObjectOfBeforeIsWritten(t *testing.T) {
 	ctx := t.Context()
 	server := object("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: heavy, namespace: older}}")
-	finalizer := object("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: heavy, namespace: older, finalizers: [freehold.dev/mcpserver]}}")
+	finalizer := object("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: heavy, namespace: older, " +
+		"finalizers: [freehold.dev/mcpserver]}}")
 	if err := applied(ctx, controller(t), string(contract.MCPServerFinalizer), "", finalizer, true); err != nil {
 		t.Errorf("holding it: %.300v", err)
 	}

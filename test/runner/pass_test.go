@@ -42,7 +42,10 @@ func (s *server) steps(run runconfig.RunConfig) *steps {
 	direct, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	s.Must(err, "connecting as the runner")
 	now := func() time.Time { return p.clock }
-	p.runner = &backend.Runner{Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: run, Now: now}
+	p.runner = &backend.Runner{
+		Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: run,
+		Now: now,
+	}
 	p.runner.Applier.Now = now
 	p.runner.Env = revision.Revision{Generation: run.Workload.Generation, Hash: run.Workload.Hash}
 	return p
@@ -77,15 +80,17 @@ func (s *server) applied() metav1.Condition {
 }
 
 const (
-	theirService = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/name: them}}\n"
-	theirSet     = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: echo-backend}\nspec: {revisionHistoryLimit: 7}\n"
+	theirService = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/name: " +
+		"them}}\n"
+	theirSet = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: echo-backend}\nspec: {revisionHistoryLimit: 7}\n"
 )
 
 // taken reports whether the intruder holds fields of an object.
 func (s *server) taken(object client.Object) bool {
 	s.Helper()
 	s.Read(object)
-	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "intruder" })
+	return slices.ContainsFunc(object.GetManagedFields(),
+		func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "intruder" })
 }
 
 func TestAConflictIsToldAndEachFieldIsRepairedWhenItMayBe(t *testing.T) {
@@ -103,7 +108,8 @@ func TestAConflictIsToldAndEachFieldIsRepairedWhenItMayBe(t *testing.T) {
 			for i := range 3 {
 				s.Force("intruder", tc.theirs)
 				report := p.pass()
-				if len(report.Written) != 1 || !slices.Equal(report.Written[0].Repaired.Others, []string{"intruder"}) || s.taken(tc.object) {
+				if len(report.Written) != 1 || !slices.Equal(report.Written[0].Repaired.Others, []string{"intruder"}) ||
+					s.taken(tc.object) {
 					t.Errorf("after change %d: %v", i+1, report.Written)
 				}
 				if report.Finding.Reason != v1alpha1.ReasonApplied {
@@ -117,14 +123,16 @@ func TestAConflictIsToldAndEachFieldIsRepairedWhenItMayBe(t *testing.T) {
 			if report.Again <= 0 || report.Again > 31*time.Second || len(report.Written) != 0 || !s.taken(tc.object) {
 				t.Fatalf("the next pass is due in %s, %v", report.Again, report.Written)
 			}
-			if c := s.applied(); c.Reason != v1alpha1.ReasonFieldConflict || !strings.Contains(c.Message, "of "+name+" echo-backend") {
+			if c := s.applied(); c.Reason != v1alpha1.ReasonFieldConflict ||
+				!strings.Contains(c.Message, "of "+name+" echo-backend") {
 				t.Errorf("it says %v", c)
 			}
 			if !s.Exists(service("echo-backend-headless")) {
 				t.Error("the conflict kept another object away")
 			}
 			p.clock = p.clock.Add(report.Again)
-			if report = p.pass(); len(report.Written) != 1 || s.taken(tc.object) || report.Again != 0 || s.applied().Reason != v1alpha1.ReasonApplied {
+			if report = p.pass(); len(report.Written) != 1 || s.taken(tc.object) || report.Again != 0 ||
+				s.applied().Reason != v1alpha1.ReasonApplied {
 				t.Errorf("it was not repaired: %v, and %v", report, s.applied())
 			}
 		})
@@ -152,7 +160,8 @@ func TestReplicasSayTheSameOfAConflict(t *testing.T) {
 		other.pass()
 		one.pass()
 	}
-	if n := len(one.sent.Since(marks[0]).Writes()) + len(other.sent.Since(marks[1]).Writes()); n != 0 || s.applied().Reason != v1alpha1.ReasonFieldConflict {
+	if n := len(one.sent.Since(marks[0]).Writes()) + len(other.sent.Since(marks[1]).Writes()); n != 0 ||
+		s.applied().Reason != v1alpha1.ReasonFieldConflict {
 		t.Errorf("they wrote %d times, and say %v", n, s.applied())
 	}
 	other.clock = other.clock.Add(other.pass().Again)
@@ -161,7 +170,8 @@ func TestReplicasSayTheSameOfAConflict(t *testing.T) {
 		one.pass()
 	}
 	// The repair, and the report of its end.
-	if n := len(one.sent.Since(marks[0]).Writes()) + len(other.sent.Since(marks[1]).Writes()); n != 2 || s.applied().Reason != v1alpha1.ReasonApplied {
+	if n := len(one.sent.Since(marks[0]).Writes()) + len(other.sent.Since(marks[1]).Writes()); n != 2 ||
+		s.applied().Reason != v1alpha1.ReasonApplied {
 		t.Errorf("they wrote %d times, and say %v", n, s.applied())
 	}
 }
@@ -172,9 +182,12 @@ func TestAConflictOverTheReportIsNoErrorAndHoldsNothingUp(t *testing.T) {
 	p.pass()
 	var report backend.Report
 	for i := 0; i < 8 && s.applied().Reason != "Theirs"; i++ {
-		theirs := s.Intent(fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {conditions: "+
-			"[{type: BackendApplied, status: 'False', reason: Theirs, message: theirs, lastTransitionTime: %q}]}\n", p.clock.Format(time.RFC3339)))
-		s.Must(s.Client.Status().Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("intruder"), client.ForceOwnership),
+		theirs := s.Intent(fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\n"+
+			"status: {conditions: "+
+			"[{type: BackendApplied, status: 'False', reason: Theirs, message: theirs, lastTransitionTime: %q}]}\n",
+			p.clock.Format(time.RFC3339)))
+		s.Must(s.Client.Status().Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(theirs),
+			client.FieldOwner("intruder"), client.ForceOwnership),
 			"forcing a condition")
 		s.Delete(service("echo-backend"))
 		report = p.pass()
@@ -196,8 +209,11 @@ func TestWhatWasHandedOverIsTold(t *testing.T) {
 	s := newServer(t)
 	run := s.claim(1, "echo:1")
 	s.Must(s.Client.Create(s.Ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "echo-backend", Annotations: map[string]string{contract.AdoptAnnotation: "true"}},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "theirs", Port: 1}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: "echo-backend",
+			Annotations: map[string]string{contract.AdoptAnnotation: "true"},
+		},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "theirs", Port: 1}}},
 	}, client.FieldOwner("by-hand")), "making a Service by hand")
 	report := s.steps(run).pass()
 	if len(report.Written) != 1 || report.Written[0].TakenOver.String() != "Service echo-backend from by-hand" {
@@ -219,7 +235,8 @@ func TestARefusalInOtherWordsEachTimeIsWrittenNowAndThen(t *testing.T) {
 	}
 	says := func(number int) {
 		t.Helper()
-		if c := s.applied(); c.Reason != v1alpha1.ReasonApplyFailed || !strings.HasSuffix(c.Message, fmt.Sprintf("request %d is refused", number)) {
+		if c := s.applied(); c.Reason != v1alpha1.ReasonApplyFailed ||
+			!strings.HasSuffix(c.Message, fmt.Sprintf("request %d is refused", number)) {
 			t.Errorf("it says %v", c)
 		}
 	}
@@ -311,7 +328,8 @@ func TestAChangeOfTheProxyAloneIsTwoWrites(t *testing.T) {
 	}
 	carry := func(service, headless int64) {
 		t.Helper()
-		if a, b := s.serviceCarries("echo-backend"), s.serviceCarries("echo-backend-headless"); a != service || b != headless {
+		if a, b := s.serviceCarries("echo-backend"), s.serviceCarries("echo-backend-headless"); a != service ||
+			b != headless {
 			t.Errorf("the Services carry %d and %d, want %d and %d", a, b, service, headless)
 		}
 	}

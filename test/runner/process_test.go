@@ -42,7 +42,10 @@ type server struct {
 // two tools in place of the pods that do not run.
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{Env: kit.NewEnv(t, plane), wire: newWire(t, strings.Trim(strings.TrimPrefix(plane.Config.Host, "https://"), "/"))}
+	s := &server{
+		Env:  kit.NewEnv(t, plane),
+		wire: newWire(t, strings.Trim(strings.TrimPrefix(plane.Config.Host, "https://"), "/")),
+	}
 	s.Apply("user", kit.Server("echo", "echo:1", ""))
 	s.object.Name = "echo"
 	s.Read(&s.object)
@@ -54,9 +57,10 @@ func newServer(t *testing.T) *server {
 	}
 	served := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1.2.3"}, nil)
 	for _, tool := range []string{"one", "two"} {
-		mcp.AddTool(served, &mcp.Tool{Name: tool}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "called"}}}, nil, nil
-		})
+		mcp.AddTool(served, &mcp.Tool{Name: tool},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "called"}}}, nil, nil
+			})
 	}
 	backend := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return served },
 		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}))
@@ -75,7 +79,8 @@ func (s *server) claim(generation int64, image string) runconfig.RunConfig {
 		s.Fatal(rendered.Problems)
 	}
 	s.AsController().ApplyStatus(string(contract.MCPServerWorkload), fmt.Sprintf(
-		"apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {workload: {generation: %d, hash: %s}}\n", generation, rendered.Hash))
+		"apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {workload: {generation: %d, "+
+			"hash: %s}}\n", generation, rendered.Hash))
 	return rendered.Claimed(generation)
 }
 
@@ -110,10 +115,12 @@ func (s *server) start(run runconfig.RunConfig) *process {
 	file := filepath.Join(dir, runconfig.FileName)
 	s.Must(os.WriteFile(file, data, 0o600), "writing the run config")
 	p := &process{server: s, calls: s.free()}
-	p.command = exec.Command(binary, "--config", file, "--address", p.calls, "--probe-address", s.free(), "--backend", s.backend)
+	p.command = exec.Command(binary, "--config", file, "--address", p.calls, "--probe-address", s.free(), "--backend",
+		s.backend)
 	p.command.Env = []string{
 		"KUBECONFIG=" + s.kubeconfig(dir), "PATH=" + os.Getenv("PATH"),
-		runconfig.EnvGeneration + "=" + strconv.FormatInt(run.Workload.Generation, 10), runconfig.EnvHash + "=" + run.Workload.Hash,
+		runconfig.EnvGeneration + "=" + strconv.FormatInt(run.Workload.Generation, 10),
+		runconfig.EnvHash + "=" + run.Workload.Hash,
 	}
 	p.command.Stderr = p
 	s.Must(p.command.Start(), "starting a runner")

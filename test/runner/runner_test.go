@@ -51,7 +51,8 @@ func (s *server) reports(generation int64) {
 		switch {
 		case r == nil || c == nil:
 			return fmt.Errorf("runtime %v, condition %v", r, c)
-		case r.Generation != generation || r.ServerUID != string(s.object.UID) || r.Tools == nil || *r.Tools != 2 || r.Server == nil || r.Server.Name != "bench":
+		case r.Generation != generation || r.ServerUID != string(s.object.UID) || r.Tools == nil || *r.Tools != 2 ||
+			r.Server == nil || r.Server.Name != "bench":
 			return fmt.Errorf("runtime %+v", *r)
 		case c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonApplied:
 			return fmt.Errorf("condition %+v", *c)
@@ -71,10 +72,14 @@ func TestARunnerBringsABackendAndKeepsIt(t *testing.T) {
 		t.Errorf("spec.replicas is owned by %v", owners)
 	}
 
-	s.Force("intruder", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: echo-backend, labels: {theirs: stays}}\n"+
+	s.Force("intruder", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: echo-backend, labels: {theirs: "+
+		"stays}}\n"+
 		"spec: {template: {spec: {containers: [{name: server, image: 'intruder:1'}]}}}")
 	set = s.carries(1, "echo:1")
-	p.saw(fmt.Sprintf(`"msg":"repaired","namespace":%q,"server":"echo","generation":1,"object":"StatefulSet","objectName":"echo-backend"`, s.Namespace))
+	p.saw(
+		fmt.Sprintf(
+			`"msg":"repaired","namespace":%q,"server":"echo","generation":1,"object":"StatefulSet","objectName":"echo-backend"`,
+			s.Namespace))
 	p.saw(`"from":["intruder"]`)
 	if set.Labels["theirs"] != "stays" {
 		t.Errorf("a foreign label is gone: %v", set.Labels)
@@ -118,7 +123,8 @@ func TestARunnerTellsWhetherMCPAnswers(t *testing.T) {
 	t.Cleanup(backend.Close)
 	s.backend = backend.URL
 	s.start(s.claim(1, "echo:1"))
-	live := s.answers(metav1.ConditionFalse, "NotMCP", "answers, but not MCP at /mcp (HTTP 404): write the path of its MCP endpoint into spec.path")
+	live := s.answers(metav1.ConditionFalse, "NotMCP",
+		"answers, but not MCP at /mcp (HTTP 404): write the path of its MCP endpoint into spec.path")
 	if live.Status.Runtime.Tools != nil {
 		t.Errorf("something was learned: %+v", live.Status.Runtime)
 	}

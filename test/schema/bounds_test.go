@@ -82,7 +82,8 @@ func bounds(crd apiextensionsv1.CustomResourceDefinition) []string {
 		path, _, _ := strings.Cut(field, " ")
 		if rest(path) == "" {
 			findings = append(findings,
-				field+": add +kubebuilder:validation:MaxLength, MaxItems or MaxProperties, or for the values of a map a rule that all have size(self[k]) <= N")
+				field+": add +kubebuilder:validation:MaxLength, MaxItems or MaxProperties, or for the values of a map a rule "+
+					"that all have size(self[k]) <= N")
 		}
 	}
 	return findings

@@ -71,7 +71,8 @@ func lists(path string, s apiextensionsv1.JSONSchemaProps) []string {
 		return nil
 	}
 	if s.XListType == nil {
-		return []string{path + " is a list without a list type: add +listType=map with +listMapKey, =set for scalars, or =atomic where it is one value"}
+		return []string{path + " is a list without a list type: add +listType=map with +listMapKey, =set for scalars, or " +
+			"=atomic where it is one value"}
 	}
 	if *s.XListType == "set" && s.Items.Schema.Type == "object" {
 		return []string{path + " is a set of objects: make it a map with a +listMapKey"}
@@ -225,20 +226,32 @@ func TestChecksSeeBadInput(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct{ rule, remove, put, finding string }{
-		"list without a type":    {"lists merge", "x-kubernetes-list-type: atomic", "", "is a list without a list type"},
-		"a set of objects":       {"lists merge", "x-kubernetes-list-type: map", "x-kubernetes-list-type: set", "is a set of objects"},
-		"an optional key":        {"list keys are there", "required: [name]", "", "has key name, which is neither required"},
-		"a key nobody has":       {"list keys are there", "map-keys: [name]", "map-keys: [title]", "which its items do not have"},
-		"no key":                 {"list keys are there", "x-kubernetes-list-map-keys: [name]", "", "without keys"},
-		"a map of structs":       {"maps hold scalars", "additionalProperties: {type: string}", "additionalProperties: {type: object}", "is a map of objects"},
+		"list without a type": {"lists merge", "x-kubernetes-list-type: atomic", "", "is a list without a list type"},
+		"a set of objects": {
+			"lists merge", "x-kubernetes-list-type: map", "x-kubernetes-list-type: set",
+			"is a set of objects",
+		},
+		"an optional key": {"list keys are there", "required: [name]", "", "has key name, which is neither required"},
+		"a key nobody has": {
+			"list keys are there", "map-keys: [name]", "map-keys: [title]",
+			"which its items do not have",
+		},
+		"no key": {"list keys are there", "x-kubernetes-list-map-keys: [name]", "", "without keys"},
+		"a map of structs": {
+			"maps hold scalars", "additionalProperties: {type: string}",
+			"additionalProperties: {type: object}", "is a map of objects",
+		},
 		"a rule without message": {"rules explain", "message: choose another port, ", "", "has no message"},
 		"conditions replaced":    {"conditions are a map", "x-kubernetes-list-map-keys: [type]", "", "is not a map by type"},
 		"no conditions":          {"conditions are a map", "conditions:", "states:", "is missing"},
 		"no short name":          {"people find the kind", "shortNames: [thing]", "", "has no short name"},
 		"no category":            {"people find the kind", "categories: [freehold]", "", "is not in category"},
 		"no age":                 {"people find the kind", "name: Age", "name: Old", "has no column Age"},
-		"no selector":            {"autoscalers can scale", "labelSelectorPath: .status.selector", "", "no scale subresource"},
-		"no default":             {"autoscalers can scale", "default: 1", "", "has no default"},
+		"no selector": {
+			"autoscalers can scale", "labelSelectorPath: .status.selector", "",
+			"no scale subresource",
+		},
+		"no default": {"autoscalers can scale", "default: 1", "", "has no default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !strings.Contains(string(right), tc.remove) {

@@ -189,9 +189,15 @@ func inLua(value any) lua.LValue {
 // A server that nobody has reported on yet is on its way.
 func TestArgoCDWaitsForTheFirstReport(t *testing.T) {
 	for name, server := range map[string]map[string]any{
-		"no status":    {"metadata": map[string]any{"generation": int64(2)}},
-		"not a word":   {"metadata": map[string]any{"generation": int64(2)}, "status": map[string]any{"observedGeneration": int64(2)}},
-		"of long past": {"metadata": map[string]any{"generation": int64(2)}, "status": map[string]any{"observedGeneration": int64(1)}},
+		"no status": {"metadata": map[string]any{"generation": int64(2)}},
+		"not a word": {
+			"metadata": map[string]any{"generation": int64(2)},
+			"status":   map[string]any{"observedGeneration": int64(2)},
+		},
+		"of long past": {
+			"metadata": map[string]any{"generation": int64(2)},
+			"status":   map[string]any{"observedGeneration": int64(1)},
+		},
 	} {
 		if health, message := argoCD(t, server); health != "Progressing" || message != "waiting for Freehold" {
 			t.Errorf("%s: it is %s, %q", name, health, message)
@@ -214,19 +220,35 @@ func TestArgoCDTakesNoHealthOfAnEarlierSpec(t *testing.T) {
 		return "status: {sync: {status: " + sync + ", comparedTo: {" + source + ", " + destination + "}}, " + rest + "}"
 	}
 	spec := func(source string) string { return "spec: {project: default, " + source + ", " + destination + "}\n" }
-	values := "{repoURL: registry.example.com/charts, chart: freehold, targetRevision: 1.2.3, helm: {valuesObject: {replicas: %s, leaderElection: {}}}}"
+	values := "{repoURL: registry.example.com/charts, chart: freehold, targetRevision: 1.2.3, helm: {valuesObject: " +
+		"{replicas: %s, leaderElection: {}}}}"
 	for name, test := range map[string]struct{ application, want string }{
-		"just made":                       {spec("source: " + first), "Progressing"},
-		"compared, and not synced":        {spec("source: "+first) + status("OutOfSync", "source: "+first, healthy), "Progressing"},
-		"synced":                          {spec("source: "+first) + status("Synced", "source: "+first, healthy), "Healthy"},
-		"degraded":                        {spec("source: "+first) + status("Synced", "source: "+first, "health: {status: Degraded}"), "Degraded"},
-		"raised, and not compared":        {spec("source: "+second) + status("Synced", "source: "+first, healthy), "Progressing"},
-		"degraded, and raised":            {spec("source: "+second) + status("Synced", "source: "+first, "health: {status: Degraded}"), "Progressing"},
-		"raised and compared":             {spec("source: "+second) + status("Synced", "source: "+second, healthy), "Healthy"},
-		"of two sources":                  {spec("sources: ["+first+", "+second+"]") + status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+second+"]", healthy), "Healthy"},
-		"of two sources, one of them new": {spec("sources: ["+first+", "+second+"]") + status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+first+"]", healthy), "Progressing"},
-		"of one source more":              {spec("sources: ["+first+", "+second+"]") + status("Synced", "source: {repoURL: ''}, sources: ["+first+"]", healthy), "Progressing"},
-		"of two sources, then of one":     {spec("source: "+first) + status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+second+"]", healthy), "Progressing"},
+		"just made": {spec("source: " + first), "Progressing"},
+		"compared, and not synced": {
+			spec("source: "+first) + status("OutOfSync", "source: "+first, healthy),
+			"Progressing",
+		},
+		"synced": {spec("source: "+first) + status("Synced", "source: "+first, healthy), "Healthy"},
+		"degraded": {spec("source: "+first) +
+			status("Synced", "source: "+first, "health: {status: Degraded}"), "Degraded"},
+		"raised, and not compared": {
+			spec("source: "+second) + status("Synced", "source: "+first, healthy),
+			"Progressing",
+		},
+		"degraded, and raised": {spec("source: "+second) +
+			status("Synced", "source: "+first, "health: {status: Degraded}"), "Progressing"},
+		"raised and compared": {
+			spec("source: "+second) + status("Synced", "source: "+second, healthy),
+			"Healthy",
+		},
+		"of two sources": {spec("sources: ["+first+", "+second+"]") +
+			status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+second+"]", healthy), "Healthy"},
+		"of two sources, one of them new": {spec("sources: ["+first+", "+second+"]") +
+			status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+first+"]", healthy), "Progressing"},
+		"of one source more": {spec("sources: ["+first+", "+second+"]") +
+			status("Synced", "source: {repoURL: ''}, sources: ["+first+"]", healthy), "Progressing"},
+		"of two sources, then of one": {spec("source: "+first) +
+			status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+second+"]", healthy), "Progressing"},
 		"of other values": {
 			spec("source: "+fmt.Sprintf(values, "3")) + status("Synced", "source: "+fmt.Sprintf(values, "2"), healthy),
 			"Progressing",
@@ -243,7 +265,8 @@ func TestArgoCDTakesNoHealthOfAnEarlierSpec(t *testing.T) {
 				status("Synced", "source: {repoURL: r, path: p}", healthy), "Healthy",
 		},
 		"elsewhere": {
-			"spec: {source: " + first + ", destination: {name: prod, namespace: freehold-system}}\n" + status("Synced", "source: "+first, healthy), "Progressing",
+			"spec: {source: " + first + ", destination: {name: prod, namespace: freehold-system}}\n" +
+				status("Synced", "source: "+first, healthy), "Progressing",
 		},
 	} {
 		var application map[string]any

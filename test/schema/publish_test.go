@@ -44,8 +44,11 @@ func TestThePublishedPathsLeadToTheProxy(t *testing.T) {
 	}
 
 	server.Namespace = "team"
-	login := &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}}}
-	rendered := workload.Render(server, podtemplate.Options{RunnerImage: "freehold.dev/runner:test", Configs: registry.Read(login)})
+	login := &v1alpha1.MCPOIDCConfig{
+		Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}},
+	}
+	rendered := workload.Render(server,
+		podtemplate.Options{RunnerImage: "freehold.dev/runner:test", Configs: registry.Read(login)})
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}

@@ -101,12 +101,24 @@ func TestEveryFieldIsMarked(t *testing.T) {
 
 func TestMarkersSeesBadFields(t *testing.T) {
 	for name, tc := range map[string]struct{ field, finding string }{
-		"nothing said":         {"// port is a port.\nPort int32 `json:\"port\"`", "says neither or both"},
-		"both said":            {"// port is a port.\n// +optional\n// +required\nPort int32 `json:\"port\"`", "says neither or both"},
-		"optional, always out": {"// port is a port.\n// +optional\nPort int32 `json:\"port\"`", "is optional and has no omitempty"},
-		"required, vanishing":  {"// port is a port.\n// +required\nPort int32 `json:\"port,omitempty\"`", "is required and has omitempty"},
-		"upper case":           {"// Port is a port.\n// +required\nPort int32 `json:\"Port\"`", "does not begin with a lower-case letter"},
-		"not described":        {"// +required\nPort int32 `json:\"port\"`", "has no description"},
+		"nothing said": {"// port is a port.\nPort int32 `json:\"port\"`", "says neither or both"},
+		"both said": {
+			"// port is a port.\n// +optional\n// +required\nPort int32 `json:\"port\"`",
+			"says neither or both",
+		},
+		"optional, always out": {
+			"// port is a port.\n// +optional\nPort int32 `json:\"port\"`",
+			"is optional and has no omitempty",
+		},
+		"required, vanishing": {
+			"// port is a port.\n// +required\nPort int32 `json:\"port,omitempty\"`",
+			"is required and has omitempty",
+		},
+		"upper case": {
+			"// Port is a port.\n// +required\nPort int32 `json:\"Port\"`",
+			"does not begin with a lower-case letter",
+		},
+		"not described": {"// +required\nPort int32 `json:\"port\"`", "has no description"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, findings(t, tc.field), tc.finding) })
 	}

@@ -52,7 +52,9 @@ func main() {
 	}
 	node := nodeIn(t.npm)
 	t.clients = []client{
-		{"TypeScript SDK 1", conformance.LookOfNode(node, t.npm, "v1")}, {"TypeScript client 2", conformance.LookOfNode(node, t.npm, "v2")}, {"Go SDK", conformance.LookOfGoSDK},
+		{"TypeScript SDK 1", conformance.LookOfNode(node, t.npm, "v1")},
+		{"TypeScript client 2", conformance.LookOfNode(node, t.npm, "v2")},
+		{"Go SDK", conformance.LookOfGoSDK},
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -125,8 +127,10 @@ func folder() (string, error) {
 		return "", err
 	}
 	return home, errors.Join(
-		os.WriteFile(filepath.Join(home, "hello.txt"), []byte("a file\n"), 0o600), os.Mkdir(filepath.Join(home, "folder"), 0o700),
-		os.WriteFile(filepath.Join(home, "folder", "one.txt"), []byte("one\n"), 0o600), os.WriteFile(filepath.Join(home, "kubeconfig.yaml"), []byte(kubeconfig), 0o600),
+		os.WriteFile(filepath.Join(home, "hello.txt"), []byte("a file\n"), 0o600),
+		os.Mkdir(filepath.Join(home, "folder"), 0o700),
+		os.WriteFile(filepath.Join(home, "folder", "one.txt"), []byte("one\n"), 0o600),
+		os.WriteFile(filepath.Join(home, "kubeconfig.yaml"), []byte(kubeconfig), 0o600),
 	)
 }
 
@@ -134,7 +138,8 @@ func folder() (string, error) {
 const kubeconfig = `{apiVersion: v1, kind: Config, current-context: none, clusters: [{name: none, cluster: {server: "https://127.0.0.1:1"}}],
 contexts: [{name: none, context: {cluster: none, user: none}}], users: [{name: none, user: {}}]}`
 
-// compare has a client look at a server directly and through Freehold, and once more where one look has run out of time.
+// compare has a client look at a server directly and through Freehold, and once more where one look has run out of
+// time.
 func (t *tools) compare(ctx context.Context, s server, c client, r *running, home string) comparison {
 	out := comparison{server: s.called(), client: c.name}
 	plan, err := placedPlan(s.plan, home)
@@ -187,7 +192,9 @@ func (t *tools) write(c comparison, direct, through map[string]string) error {
 }
 
 // seen is what a client sees, by item: a list, or what one call came to.
-func seen(ctx context.Context, look conformance.Look, at conformance.Target, plan conformance.Plan) (map[string]string, error) {
+func seen(
+	ctx context.Context, look conformance.Look, at conformance.Target, plan conformance.Plan,
+) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	data, err := look(ctx, at, plan)

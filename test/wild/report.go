@@ -27,7 +27,8 @@ type comparison struct {
 // judge compares two looks item by item.
 func (c *comparison) judge(s server, direct, through map[string]string) {
 	c.right, c.wrong, c.late = map[*known][]string{}, map[string]string{}, false
-	if !slices.ContainsFunc(slices.Collect(maps.Values(direct)), func(text string) bool { return strings.Contains(text, s.proof) }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(direct)),
+		func(text string) bool { return strings.Contains(text, s.proof) }) {
 		c.err = fmt.Errorf("directly it sees nothing of the server itself: %q is not in it", s.proof)
 	}
 	items := maps.Clone(direct)
@@ -58,7 +59,8 @@ func (c *comparison) count() string {
 	return fmt.Sprintf("%d/%d", same, c.compared)
 }
 
-// report tells a person what was compared. It is an error where something differs that should not, or is known to differ and does not.
+// report tells a person what was compared. It is an error where something differs that should not, or is known to
+// differ and does not.
 func report(all []comparison, whole bool) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "\nequal/compared")
@@ -98,7 +100,8 @@ func judged(all []comparison, whole bool) error {
 			wrong = append(wrong, fmt.Errorf("%s, %s: %w", c.server, c.client, c.err))
 		}
 		for _, item := range slices.Sorted(maps.Keys(c.wrong)) {
-			wrong = append(wrong, fmt.Errorf("%s, %s: %s differs (- directly, + through Freehold):\n%s", c.server, c.client, item, c.wrong[item]))
+			wrong = append(wrong, fmt.Errorf("%s, %s: %s differs (- directly, + through Freehold):\n%s", c.server, c.client,
+				item, c.wrong[item]))
 		}
 		for k, items := range c.right {
 			slices.Sort(items)
@@ -112,7 +115,8 @@ func judged(all []comparison, whole bool) error {
 			fmt.Printf("  %s: %s\n", at, k.why)
 		}
 		if whole && len(found[k]) == 0 && !k.sometimes {
-			wrong = append(wrong, fmt.Errorf("known.go has a difference that is not there: %s, %s, %s: %s", k.server, k.client, k.item, k.why))
+			wrong = append(wrong, fmt.Errorf("known.go has a difference that is not there: %s, %s, %s: %s", k.server, k.client,
+				k.item, k.why))
 		}
 	}
 	return errors.Join(wrong...)

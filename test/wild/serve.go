@@ -53,7 +53,10 @@ func (t *tools) start(ctx context.Context, s server, home string) (*running, err
 }
 
 // launch starts the backend's pod and the proxy.
-func (t *tools) launch(ctx context.Context, r *running, s server, run runconfig.RunConfig, command []string, env map[string]string, home string) error {
+func (t *tools) launch(
+	ctx context.Context, r *running, s server, run runconfig.RunConfig, command []string, env map[string]string,
+	home string,
+) error {
 	backend, err := workload.Backend(run)
 	if err != nil {
 		return err
@@ -79,7 +82,8 @@ func (t *tools) launch(ctx context.Context, r *running, s server, run runconfig.
 		if port, err = freePort(ctx); err != nil {
 			return err
 		}
-		args[slices.Index(args, "-address")+1] = ":" + strconv.Itoa(port) // it is one for all pods, of which there are several here
+		// it is one for all pods, of which there are several here
+		args[slices.Index(args, "-address")+1] = ":" + strconv.Itoa(port)
 		err = r.run(ctx, home, "bridge", variables, append([]string{t.runner}, args...))
 	default:
 		r.direct.URL = at
@@ -109,7 +113,10 @@ func placed(s server, command []string, home string, port int) ([]string, map[st
 
 // rendered is what the operator tells the runner about a server.
 func rendered(s server, command []string, env map[string]string, port int) (runconfig.RunConfig, error) {
-	spec := v1alpha1.MCPServerSpec{Image: "wild", Transport: s.transport, Command: command, Port: int32(port), ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Path: s.path}}
+	spec := v1alpha1.MCPServerSpec{
+		Image: "wild", Transport: s.transport, Command: command, Port: int32(port),
+		ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Path: s.path},
+	}
 	if s.transport == "" {
 		spec.Transport = overStdio
 	}
@@ -149,7 +156,8 @@ func (t *tools) proxy(ctx context.Context, r *running, run runconfig.RunConfig, 
 		at[i] = "127.0.0.1:" + strconv.Itoa(port)
 	}
 	err = r.run(ctx, home, "proxy", []string{"PATH=" + os.Getenv("PATH")}, []string{
-		t.runner, "--config", config, "--backend", "http://127.0.0.1:" + strconv.Itoa(backend), "--address", at[0], "--probe-address", at[1], "--session-keys", keys,
+		t.runner, "--config", config, "--backend", "http://127.0.0.1:" + strconv.Itoa(backend), "--address", at[0],
+		"--probe-address", at[1], "--session-keys", keys,
 	})
 	if err != nil {
 		return err

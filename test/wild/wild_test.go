@@ -58,7 +58,10 @@ func TestKnownDifferencesHaveAReason(t *testing.T) {
 }
 
 func TestWhatIsCompared(t *testing.T) {
-	s := server{name: "everything over stdio", proof: "hi", plan: conformance.Plan{Tools: []conformance.Named{tool("echo"), tool("absent")}}}
+	s := server{
+		name: "everything over stdio", proof: "hi",
+		plan: conformance.Plan{Tools: []conformance.Named{tool("echo"), tool("absent")}},
+	}
 	look := func(seen string) map[string]string {
 		items := map[string]string{}
 		var all map[string]json.RawMessage
@@ -78,14 +81,37 @@ func TestWhatIsCompared(t *testing.T) {
 		wrong   []string
 		late    bool
 	}{
-		"the same":             {seen, nil, false},
-		"in another order":     {`{"tools":[{"name":"echo"}],"called":["hi","no"],"together":[2,1],"after":"hi"}`, nil, false},
-		"a tool less":          {`{"tools":[],"called":["hi","no"],"together":[2,1],"after":"hi"}`, []string{"tools"}, false},
-		"another answer":       {`{"tools":[{"name":"echo"}],"called":["hi","yes"],"together":[2,1],"after":"hi"}`, []string{"call 1 absent"}, false},
-		"an answer less":       {`{"tools":[{"name":"echo"}],"called":["hi","no"],"together":[1],"after":"hi"}`, []string{"together"}, false},
-		"nothing":              {`{"tools":[{"name":"echo"}],"called":["hi","no"],"together":[1,2]}`, []string{"after"}, false},
-		"one that ran late":    {`{"tools":[{"name":"echo"}],"called":["hi","no"],"together":[1,2],"after":"Request timed out"}`, []string{"after"}, true},
-		"an answer that is no": {`{"tools":[{"name":"echo"}],"called":["hi",null],"together":[1,2],"after":"hi"}`, []string{"call 1 absent"}, false},
+		"the same": {seen, nil, false},
+		"in another order": {
+			`{"tools":[{"name":"echo"}],"called":["hi","no"],"together":[2,1],"after":"hi"}`, nil,
+			false,
+		},
+		"a tool less": {`{"tools":[],"called":["hi","no"],"together":[2,1],"after":"hi"}`, []string{"tools"}, false},
+		"another answer": {
+			`{"tools":[{"name":"echo"}],"called":["hi","yes"],"together":[2,1],"after":"hi"}`,
+			[]string{"call 1 absent"},
+			false,
+		},
+		"an answer less": {
+			`{"tools":[{"name":"echo"}],"called":["hi","no"],"together":[1],"after":"hi"}`,
+			[]string{"together"},
+			false,
+		},
+		"nothing": {
+			`{"tools":[{"name":"echo"}],"called":["hi","no"],"together":[1,2]}`,
+			[]string{"after"},
+			false,
+		},
+		"one that ran late": {
+			`{"tools":[{"name":"echo"}],"called":["hi","no"],"together":[1,2],"after":"Request timed out"}`,
+			[]string{"after"},
+			true,
+		},
+		"an answer that is no": {
+			`{"tools":[{"name":"echo"}],"called":["hi",null],"together":[1,2],"after":"hi"}`,
+			[]string{"call 1 absent"},
+			false,
+		},
 	} {
 		c := comparison{server: s.called(), client: "Go SDK"}
 		c.judge(s, look(seen), look(tc.through))

@@ -36,7 +36,10 @@ var mutators = map[string]func(*fixture) []client.Object{
 func rules() admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{""}, APIVersions: []string{"v1"},
+			Resources: []string{"configmaps"},
+		},
 	}
 }
 
@@ -82,12 +85,17 @@ func mutatingPolicy(d *fixture) []client.Object {
 			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 				ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 				MatchConstraints: &admissionregistrationv1.MatchResources{
-					NamespaceSelector: d.selected(), ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rules()}},
+					NamespaceSelector: d.selected(),
+					ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rules()}},
 				},
-				MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "image", Expression: "has(object.data) && 'image' in object.data"}},
+				MatchConditions: []admissionregistrationv1.MatchCondition{
+					{Name: "image", Expression: "has(object.data) && 'image' in object.data"},
+				},
 				Mutations: []admissionregistrationv1.Mutation{{
 					PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-					JSONPatch: &admissionregistrationv1.JSONPatch{Expression: `[JSONPatch{op: "add", path: "/data/image", value: "mirror"}]`},
+					JSONPatch: &admissionregistrationv1.JSONPatch{
+						Expression: `[JSONPatch{op: "add", path: "/data/image", value: "mirror"}]`,
+					},
 				}},
 			},
 		},
@@ -118,7 +126,10 @@ func (d *fixture) mutated(objects []client.Object) (end func()) {
 func (d *fixture) mutates(want bool) {
 	d.Helper()
 	for end := time.Now().Add(kit.Patience); ; time.Sleep(50 * time.Millisecond) {
-		try := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, GenerateName: "try-"}, Data: map[string]string{"image": "i"}}
+		try := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, GenerateName: "try-"},
+			Data:       map[string]string{"image": "i"},
+		}
 		d.Must(d.Client.Create(d.Ctx, try, client.DryRunAll), "trying")
 		if (try.Data["image"] == "mirror") == want {
 			return
@@ -142,7 +153,10 @@ func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := under(t, granting(grant(one, "data")))
-			m := &mirrored{fixture: d, now: time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC), intent: d.note("note", "image", "ours", "other", "1")}
+			m := &mirrored{
+				fixture: d, now: time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC),
+				intent: d.note("note", "image", "ours", "other", "1"),
+			}
 			d.applier.Now = m.clock
 			d.put(apply.Created, one, nil, m.intent)
 			end := d.mutated(mutator(d))

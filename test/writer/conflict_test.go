@@ -67,7 +67,8 @@ func TestAConflictIsRepairedOnceAMinute(t *testing.T) {
 				t.Errorf("repaired %d times in five minutes, want %d", repairs, want)
 			}
 			// What is new goes out at once.
-			if got := d.put(apply.Configured, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "2")); got.Repaired != nil {
+			if got := d.put(apply.Configured, one, read(d, &corev1.ConfigMap{}, "note"),
+				d.note("note", "ours", "2")); got.Repaired != nil {
 				t.Errorf("new content is called a repair: %v", got.Repaired)
 			}
 			if got := read(d, &corev1.ConfigMap{}, "note").Data["ours"]; got != "2" {
@@ -89,17 +90,20 @@ func TestAConflictOverAConditionIsRepairedOnceAMinute(t *testing.T) {
 	say := func() (apply.Outcome, error) {
 		live := read(d, &v1alpha1.MCPServer{}, "echo")
 		finding := conditions.True(v1alpha1.ReasonReady, "")
-		return d.applier.As(contract.MCPServerConditions).Apply(d.Ctx, live, v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(
-			v1alpha1ac.MCPServerStatus().WithObservedGeneration(live.Generation).
-				WithConditions(conditions.Stamp(live.Status.Conditions, v1alpha1.ConditionReady, finding, live.Generation, now))))
+		return d.applier.As(contract.MCPServerConditions).
+			Apply(d.Ctx, live, v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(
+				v1alpha1ac.MCPServerStatus().WithObservedGeneration(live.Generation).
+					WithConditions(conditions.Stamp(live.Status.Conditions, v1alpha1.ConditionReady, finding, live.Generation, now))))
 	}
 	_, err := say()
 	d.Must(err, "saying it first")
 	repairs := 0
 	for end := now.Add(5 * time.Minute); now.Before(end); now = now.Add(5 * time.Second) {
-		theirs := d.Intent(`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
+		theirs := d.Intent(
+			`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
 			{"type":"Ready","status":"False","reason":"Theirs","message":"no","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
-		d.Must(d.Client.Status().Apply(d.Ctx, client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("somebody"), client.ForceOwnership), "forcing")
+		d.Must(d.Client.Status().Apply(d.Ctx, client.ApplyConfigurationFromUnstructured(theirs),
+			client.FieldOwner("somebody"), client.ForceOwnership), "forcing")
 		got, err := say()
 		if err != nil {
 			_ = cause[*apply.Conflict](d, err)
@@ -133,7 +137,8 @@ func TestANewProcessKnowsAConflict(t *testing.T) {
 // force, update, handOver and strike change our field with another manager's name.
 func (d *fixture) force() {
 	d.Helper()
-	_, err := d.ApplyErr("somebody", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {ours: theirs}\n", client.ForceOwnership)
+	_, err := d.ApplyErr("somebody", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {ours: theirs}\n",
+		client.ForceOwnership)
 	d.Must(err, "forcing")
 }
 

@@ -56,7 +56,9 @@ func TestWhatAServiceDropsIsGone(t *testing.T) {
 	}
 }
 
-func (d *fixture) service(want apply.Result, live *corev1.Service, ac *corev1ac.ServiceApplyConfiguration) *corev1.Service {
+func (d *fixture) service(
+	want apply.Result, live *corev1.Service, ac *corev1ac.ServiceApplyConfiguration,
+) *corev1.Service {
 	d.Helper()
 	d.applier = d.process()
 	if live == nil {

@@ -34,7 +34,8 @@ func TestWhatATemplateDropsIsGone(t *testing.T) {
 		Object: ownership.Object{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "PodTemplate"}},
 	}))
 	w := &fields{t: t, seen: map[string]bool{}}
-	w.below(reflect.TypeFor[corev1.PodTemplateSpec](), nil, document(t, `{spec: {containers: [{name: server, image: "echo:1"}]}}`))
+	w.below(reflect.TypeFor[corev1.PodTemplateSpec](), nil,
+		document(t, `{spec: {containers: [{name: server, image: "echo:1"}]}}`))
 	for at := range samples {
 		if !w.seen[at] {
 			t.Errorf("there is no field %s any more: remove its sample", at)
@@ -113,7 +114,8 @@ func (c fieldCase) put(d *fixture, name string, template map[string]any) (map[st
 	if d.Client.Get(d.Ctx, client.ObjectKeyFromObject(live), live) != nil {
 		live = nil
 	}
-	if _, err := d.applier.As(one).Apply(d.Ctx, live, corev1ac.PodTemplate(name, d.Namespace).WithTemplate(podtemplate.Stated(ac))); err != nil {
+	if _, err := d.applier.As(one).
+		Apply(d.Ctx, live, corev1ac.PodTemplate(name, d.Namespace).WithTemplate(podtemplate.Stated(ac))); err != nil {
 		return nil, err
 	}
 	live = &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace}}

@@ -60,7 +60,8 @@ func TestAFinalizerThatOthersStateTooGoes(t *testing.T) {
 			was := live.DeepCopy()
 			live = read(d, live, "echo")
 			want := slices.DeleteFunc(slices.Clone(was.Finalizers), func(f string) bool { return f == contract.Finalizer })
-			if !slices.Equal(live.Finalizers, want) || live.Labels["team"] != was.Labels["team"] || live.Spec.Image != was.Spec.Image {
+			if !slices.Equal(live.Finalizers, want) || live.Labels["team"] != was.Labels["team"] ||
+				live.Spec.Image != was.Spec.Image {
 				t.Errorf("finalizers %v, labels %v, image %s", live.Finalizers, live.Labels, live.Spec.Image)
 			}
 			d.OwnsNothing(live, string(contract.MCPServerFinalizer))

@@ -56,7 +56,8 @@ func under(t *testing.T, contract ownership.Contract) *fixture {
 	t.Helper()
 	d := &fixture{Env: kit.NewEnv(t, plane), contract: contract, requests: &kit.Requests{}}
 	var err error
-	d.client, err = client.New(d.requests.Wrap(plane.Config), client.Options{Scheme: plane.Scheme, Mapper: plane.Client.RESTMapper()})
+	d.client, err = client.New(d.requests.Wrap(plane.Config),
+		client.Options{Scheme: plane.Scheme, Mapper: plane.Client.RESTMapper()})
 	d.Must(err, "building a counted client")
 	d.applier = d.process()
 	return d
@@ -68,7 +69,10 @@ func (d *fixture) process() *apply.Applier {
 }
 
 // put is Apply that must succeed with a result.
-func (d *fixture) put(want apply.Result, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) apply.Outcome {
+func (d *fixture) put(
+	want apply.Result, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration,
+	opts ...apply.Option,
+) apply.Outcome {
 	d.Helper()
 	got, err := d.applier.As(manager).Apply(d.Ctx, live, ac, opts...)
 	d.Must(err, "putting")
@@ -79,7 +83,9 @@ func (d *fixture) put(want apply.Result, manager ownership.Manager, live client.
 }
 
 // refused is Apply that must fail.
-func (d *fixture) refused(manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) error {
+func (d *fixture) refused(
+	manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option,
+) error {
 	d.Helper()
 	got, err := d.applier.As(manager).Apply(d.Ctx, live, ac, opts...)
 	if err == nil {
@@ -181,7 +187,10 @@ var configMap = ownership.Object{GroupVersionKind: schema.GroupVersionKind{Versi
 
 // grant lets a manager write fields of a ConfigMap.
 func grant(manager ownership.Manager, fields ...string) ownership.Grant {
-	return ownership.Grant{Manager: manager, Object: configMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths(fields...)}
+	return ownership.Grant{
+		Manager: manager, Object: configMap, Mode: ownership.Exclusive, Create: true,
+		Fields: ownership.Paths(fields...),
+	}
 }
 
 func granting(grants ...ownership.Grant) ownership.Contract {
@@ -200,7 +209,8 @@ func (d *fixture) note(name string, pairs ...string) *corev1ac.ConfigMapApplyCon
 // there makes a ConfigMap that somebody else created, and reads it.
 func (d *fixture) there(name string) *corev1.ConfigMap {
 	d.Helper()
-	d.Apply("somebody", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"theirs":"x"}}`, name))
+	d.Apply("somebody", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"theirs":"x"}}`,
+		name))
 	return read(d, &corev1.ConfigMap{}, name)
 }
 

@@ -58,12 +58,34 @@ func TestFreeholdsManagersKeepToTheirParts(t *testing.T) {
 		intent  interface{ IsApplyConfiguration() }
 		field   string
 	}{
-		"another's finalizer": {contract.MCPServerFinalizer, v1alpha1ac.MCPServer("echo", server.Namespace).WithFinalizers("example.com/theirs"), `.metadata.finalizers[="example.com/theirs"]`},
-		"the user's replicas": {contract.MCPServerFinalizer, v1alpha1ac.MCPServer("echo", server.Namespace).WithSpec(v1alpha1ac.MCPServerSpec().WithReplicas(3)), ".spec.replicas"},
-		"the runner's report": {contract.MCPServerAddress, status(v1alpha1ac.MCPServerStatus().WithRuntime(v1alpha1ac.RuntimeStatus().WithGeneration(1))), ".status.runtime.generation"},
-		"the claim":           {contract.MCPServerConditions, status(v1alpha1ac.MCPServerStatus().WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(1))), ".status.workload.generation"},
-		"the scale":           {contract.RunnerBackend, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3)), ".spec.replicas"},
-		"more than the scale": {contract.MCPServerScale, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3).WithServiceName("x")), ".spec.serviceName"},
+		"another's finalizer": {
+			contract.MCPServerFinalizer,
+			v1alpha1ac.MCPServer("echo", server.Namespace).WithFinalizers("example.com/theirs"),
+			`.metadata.finalizers[="example.com/theirs"]`,
+		},
+		"the user's replicas": {
+			contract.MCPServerFinalizer,
+			v1alpha1ac.MCPServer("echo", server.Namespace).WithSpec(v1alpha1ac.MCPServerSpec().WithReplicas(3)),
+			".spec.replicas",
+		},
+		"the runner's report": {
+			contract.MCPServerAddress,
+			status(v1alpha1ac.MCPServerStatus().WithRuntime(v1alpha1ac.RuntimeStatus().WithGeneration(1))),
+			".status.runtime.generation",
+		},
+		"the claim": {
+			contract.MCPServerConditions,
+			status(v1alpha1ac.MCPServerStatus().WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(1))),
+			".status.workload.generation",
+		},
+		"the scale": {
+			contract.RunnerBackend, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3)),
+			".spec.replicas",
+		},
+		"more than the scale": {
+			contract.MCPServerScale,
+			backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3).WithServiceName("x")), ".spec.serviceName",
+		},
 	} {
 		refused := cause[*apply.NotGranted](d, d.refused(tc.manager, server, tc.intent))
 		if !slices.Equal(refused.Fields, []string{tc.field}) {
@@ -84,7 +106,10 @@ func TestWithoutAGrantNothingIsSent(t *testing.T) {
 		"a kind that nobody may write": {contract.MCPServerChildren, corev1ac.Secret("echo-proxy", d.Namespace)},
 		"another name":                 {contract.MCPServerChildren, corev1ac.Service("echo-other", d.Namespace)},
 		"the runner's object":          {contract.MCPServerChildren, appsv1ac.StatefulSet("echo-backend", d.Namespace)},
-		"a status that is no part":     {contract.MCPServerChildren, appsv1ac.Deployment("echo-proxy", d.Namespace).WithStatus(appsv1ac.DeploymentStatus().WithReplicas(1))},
+		"a status that is no part": {
+			contract.MCPServerChildren,
+			appsv1ac.Deployment("echo-proxy", d.Namespace).WithStatus(appsv1ac.DeploymentStatus().WithReplicas(1)),
+		},
 	} {
 		refused := cause[*apply.NotGranted](d, d.refused(tc.manager, nil, tc.intent))
 		if len(refused.Fields) > 0 || refused.Manager != tc.manager {
@@ -126,7 +151,8 @@ func TestASharedGrantYields(t *testing.T) {
 	live := d.there("shared")
 
 	conflict := cause[*apply.Conflict](d, d.refused(one, live, d.note("shared", "theirs", "mine", "mine", "1")))
-	if want := `field conflict: field manager "somebody" holds .data.theirs`; conflict.Error() != want || conflict.Key.Name != "shared" {
+	if want := `field conflict: field manager "somebody" holds .data.theirs`; conflict.Error() != want ||
+		conflict.Key.Name != "shared" {
 		t.Errorf("it says %q of %s, want %q", conflict, conflict.Key, want)
 	}
 	d.unmoved(live)

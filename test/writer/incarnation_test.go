@@ -85,7 +85,8 @@ func TestReleaseRemovesOurFinalizerOnly(t *testing.T) {
 	d.quiet()
 
 	d.put(apply.Configured, contract.MCPServerFinalizer, server, finalizer(server))
-	d.Apply("other", `{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo","finalizers":["example.com/theirs"]}}`)
+	d.Apply("other",
+		`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo","finalizers":["example.com/theirs"]}}`)
 	d.Delete(server.DeepCopy())
 	live := read(d, server.DeepCopy(), "echo")
 	if live.DeletionTimestamp == nil || len(live.Finalizers) != 2 {

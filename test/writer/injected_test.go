@@ -44,13 +44,20 @@ func (d *fixture) injected(patch string) bool {
 			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 				ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 				MatchConstraints: &admissionregistrationv1.MatchResources{
-					NamespaceSelector: d.selected(), ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-						Operations: rules().Operations,
-						Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"statefulsets", "deployments"}},
-					}}},
+					NamespaceSelector: d.selected(),
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+						{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+							Operations: rules().Operations,
+							Rule: admissionregistrationv1.Rule{
+								APIGroups: []string{"apps"}, APIVersions: []string{"v1"},
+								Resources: []string{"statefulsets", "deployments"},
+							},
+						}},
+					},
 				},
 				Mutations: []admissionregistrationv1.Mutation{{
-					PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patch},
+					PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+					JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patch},
 				}},
 			},
 		},
@@ -98,7 +105,8 @@ func TestWhatAdmissionInjectsIsNoFight(t *testing.T) {
 				d.put(apply.Created, s.manager, nil, s.ac, s.opts...)
 				_ = d.sent()
 				for range 10 {
-					if _, err := d.applier.As(s.manager).Apply(d.Ctx, d.live(s), s.ac, s.opts...); err != nil && !errors.Is(err, apply.ErrStale) {
+					if _, err := d.applier.As(s.manager).Apply(d.Ctx, d.live(s), s.ac, s.opts...); err != nil &&
+						!errors.Is(err, apply.ErrStale) {
 						t.Errorf("%s: %v", s, err)
 					}
 				}

@@ -27,9 +27,11 @@ func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	server := d.server("echo", "")
-	d.ApplyStatus("other", `{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
+	d.ApplyStatus("other",
+		`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
 		{"type":"Aaa","status":"True","reason":"Theirs","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
-	ready := conditions.Stamp(nil, v1alpha1.ConditionReady, conditions.False("Starting", ""), 7, server.CreationTimestamp.Time)
+	ready := conditions.Stamp(nil, v1alpha1.ConditionReady, conditions.False("Starting", ""), 7,
+		server.CreationTimestamp.Time)
 	intent := v1alpha1ac.MCPServer(server.Name, server.Namespace).
 		WithStatus(v1alpha1ac.MCPServerStatus().WithObservedGeneration(7).WithConditions(ready))
 	before := d.text(intent)
@@ -41,7 +43,8 @@ func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 
 	// Somebody takes a value, so that the same intent is sent once more.
 	thief := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":1}}`))
-	d.Must(plane.Client.Status().Patch(d.Ctx, read(d, server, "echo"), thief, client.FieldOwner("thief")), "taking a value")
+	d.Must(plane.Client.Status().Patch(d.Ctx, read(d, server, "echo"), thief, client.FieldOwner("thief")),
+		"taking a value")
 	d.put(apply.Configured, contract.MCPServerConditions, read(d, server, "echo"), intent)
 
 	live := read(d, server, "echo")
@@ -69,10 +72,12 @@ func TestAnIntentDoesNotGrowDefaults(t *testing.T) {
 	intent := deployment(d.Namespace, corev1ac.Container().WithName("ours").WithImage("registry.example.com/a:1"))
 	before := d.text(intent)
 	d.put(apply.Created, one, nil, intent)
-	d.Apply("other", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
+	d.Apply("other",
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
 		{"name":"aaa","image":"registry.example.com/sidecar:1"}]}}}}`)
 	// A new process sends it, because somebody changed what is ours.
-	d.Force("thief", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
+	d.Force("thief",
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
 		{"name":"ours","image":"registry.example.com/stolen:1"}]}}}}`)
 	live := read(d, &appsv1.Deployment{}, "d")
 	got, err := d.process().As(one).Apply(d.Ctx, live, intent)
@@ -93,7 +98,9 @@ func TestAnIntentDoesNotGrowDefaults(t *testing.T) {
 }
 
 // deployment is a Deployment of no replicas, called d.
-func deployment(namespace string, containers ...*corev1ac.ContainerApplyConfiguration) *appsv1ac.DeploymentApplyConfiguration {
+func deployment(
+	namespace string, containers ...*corev1ac.ContainerApplyConfiguration,
+) *appsv1ac.DeploymentApplyConfiguration {
 	app := map[string]string{"app": "d"}
 	return appsv1ac.Deployment("d", namespace).WithSpec(appsv1ac.DeploymentSpec().
 		WithReplicas(0).

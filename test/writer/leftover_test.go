@@ -163,17 +163,21 @@ func (d *fixture) firmly(want apply.Result, s statement) apply.Outcome {
 // into are the ways in which others put something into our containers.
 var into = map[string]func(d *fixture, live client.Object, container string){
 	"an applier": func(d *fixture, live client.Object, container string) {
-		d.Force("intruder", fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": %q, "metadata": {"name": %q}, "spec": {"template": {"spec": {"containers": [%s]}}}}`,
+		d.Force("intruder", fmt.Sprintf(
+			`{"apiVersion": "apps/v1", "kind": %q, "metadata": {"name": %q}, "spec": {"template": {"spec": {"containers": [%s]}}}}`,
 			d.gvk(live).Kind, live.GetName(), evil(container)))
 	},
 	"kubectl patch": func(d *fixture, live client.Object, container string) {
-		patch := fmt.Sprintf(`{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}, "spec": {"containers": [%s, {"name": "mesh", "image": "mesh:1"}]}}}}`, evil(container))
-		d.Must(d.Client.Patch(d.Ctx, live, client.RawPatch("application/strategic-merge-patch+json", []byte(patch)), client.FieldOwner("kubectl-patch")), "patching")
+		patch := fmt.Sprintf(
+			`{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}, "spec": {"containers": [%s, {"name": "mesh", "image": "mesh:1"}]}}}}`, evil(container))
+		d.Must(d.Client.Patch(d.Ctx, live, client.RawPatch("application/strategic-merge-patch+json", []byte(patch)),
+			client.FieldOwner("kubectl-patch")), "patching")
 	},
 }
 
 func evil(container string) string {
-	return fmt.Sprintf(`{"name": %q, "command": ["evil"], "stdin": true, "env": [{"name": "LD_PRELOAD", "value": "evil.so"}],
+	return fmt.Sprintf(
+		`{"name": %q, "command": ["evil"], "stdin": true, "env": [{"name": "LD_PRELOAD", "value": "evil.so"}],
 		"lifecycle": {"postStart": {"exec": {"command": ["evil"]}}}}`, container)
 }
 
@@ -215,7 +219,8 @@ func (d *fixture) kept(s statement, was *corev1.PodTemplateSpec, by string) {
 	if diff := cmp.Diff(was.Spec.Containers[0], now.Spec.Containers[0]); diff != "" {
 		d.Errorf("%s: our container (-was +now):\n%s", s, diff)
 	}
-	sidecars, restarted := len(now.Spec.Containers)-len(was.Spec.Containers), now.Annotations["kubectl.kubernetes.io/restartedAt"]
+	sidecars, restarted := len(now.Spec.Containers)-len(was.Spec.Containers),
+		now.Annotations["kubectl.kubernetes.io/restartedAt"]
 	if by == "kubectl patch" && (sidecars != 1 || restarted == "") {
 		d.Errorf("%s: %d sidecars of others, restarted at %q", s, sidecars, restarted)
 	}
@@ -243,8 +248,10 @@ func TestPullPolicyIsThatOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	for i, image := range []string{
-		"echo", "echo:1", "echo:latest", "Echo", "echo:Latest", "registry.example.com:5000/echo", "registry.example.com:5000/echo:latest",
-		"Registry.example.com/echo", "registry.example.com/Team/echo", "localhost/echo:latest", "echo@sha256:" + hex64, "echo:latest@sha256:" + hex64,
+		"echo", "echo:1", "echo:latest", "Echo", "echo:Latest", "registry.example.com:5000/echo",
+		"registry.example.com:5000/echo:latest",
+		"Registry.example.com/echo", "registry.example.com/Team/echo", "localhost/echo:latest", "echo@sha256:" + hex64,
+		"echo:latest@sha256:" + hex64,
 		"echo:1@sha256:" + hex64, hex64, "echo@latest", "echo:", "a/b:c/d", "echo latest", "team_/echo", "echo:latest ",
 	} {
 		name := fmt.Sprintf("image-%d", i)
@@ -257,7 +264,8 @@ func TestPullPolicyIsThatOfTheAPIServer(t *testing.T) {
 		if err := d.Client.Create(d.Ctx, template); err != nil {
 			continue // no such image can be stated
 		}
-		want, got := template.Template.Spec.Containers[0].ImagePullPolicy, *podtemplate.Stated(ac).Spec.Containers[0].ImagePullPolicy
+		want, got := template.Template.Spec.Containers[0].ImagePullPolicy,
+			*podtemplate.Stated(ac).Spec.Containers[0].ImagePullPolicy
 		if got != want {
 			t.Errorf("%q: the policy is %s, and the API server's %s", image, got, want)
 		}

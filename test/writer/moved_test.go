@@ -21,11 +21,14 @@ func TestAConflictIsNamedAlsoWhereTheObjectMovedMeanwhile(t *testing.T) {
 	d := freehold(t)
 	meddles := false
 	meddled := interceptor.NewClient(plane.Client, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+			opts ...client.PatchOption,
+		) error {
 			err := c.Patch(ctx, object, patch, opts...)
 			if meddles {
 				meddles = false
-				d.Patch(read(d, &appsv1.Deployment{}, object.GetName()), "kubectl-label", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
+				d.Patch(read(d, &appsv1.Deployment{}, object.GetName()), "kubectl-label",
+					`{"metadata":{"labels":{"example.com/team":"red"}}}`)
 			}
 			return err
 		},
@@ -41,7 +44,8 @@ func TestAConflictIsNamedAlsoWhereTheObjectMovedMeanwhile(t *testing.T) {
 		}
 	}
 	done := d.firmly(apply.Configured, proxy)
-	if done.Repaired == nil || !slices.Equal(done.Repaired.Others, []string{"kubectl-patch"}) || len(done.Repaired.Fields) == 0 {
+	if done.Repaired == nil || !slices.Equal(done.Repaired.Others, []string{"kubectl-patch"}) ||
+		len(done.Repaired.Fields) == 0 {
 		t.Errorf("it says %v", done.Repaired)
 	}
 }

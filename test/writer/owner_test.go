@@ -45,7 +45,8 @@ func TestAnOwnerThatGoesIsNotPutBack(t *testing.T) {
 	for i, s := range children {
 		shown[i] = d.live(s)
 	}
-	d.Apply("holder", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: [example.com/held]}")
+	d.Apply("holder", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: "+
+		"[example.com/held]}")
 	d.Delete(server)
 	changed := server.DeepCopy()
 	changed.Spec.Proxy.Port = 8001

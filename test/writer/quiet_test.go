@@ -128,7 +128,8 @@ func TestANonCanonicalIntentIsWrittenOnce(t *testing.T) {
 			t.Errorf("process %d sent %s", n+1, writes)
 		}
 		// What it learned is no excuse to overlook a change.
-		d.Force("thief", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
+		d.Force("thief",
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
 			{"name":"ours","resources":{"limits":{"cpu":"2"}}}]}}}}`)
 		d.put(apply.Configured, one, live(), intent)
 	}

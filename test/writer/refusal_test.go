@@ -23,7 +23,8 @@ func TestASchemaErrorIsABadIntent(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	server := d.server("echo", "")
-	newer := apply.NewConverter(plane.Scheme, map[string]managedfields.TypeConverter{"freehold.dev": managedfields.NewDeducedTypeConverter()})
+	newer := apply.NewConverter(plane.Scheme,
+		map[string]managedfields.TypeConverter{"freehold.dev": managedfields.NewDeducedTypeConverter()})
 	d.applier = apply.New(d.client, d.client, newer, granting(ownership.Grant{
 		Manager: one, Object: contract.MCPServerSub, Mode: ownership.Exclusive, Fields: ownership.Paths("status.later"),
 	}))
@@ -81,7 +82,8 @@ func TestABrokenRuleIsABadIntent(t *testing.T) {
 func TestABirthInATerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(grant(one, "data")))
-	d.Apply("somebody", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"holds","finalizers":["example.com/hold"]}}`)
+	d.Apply("somebody",
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"holds","finalizers":["example.com/hold"]}}`)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}
 	d.Must(plane.Client.Delete(d.Ctx, namespace), "deleting the namespace")
 	d.is(d.refused(one, nil, d.note("n", "a", "1")), apply.ErrNamespaceTerminating)
@@ -104,7 +106,8 @@ func TestAStrippedObjectIsAnError(t *testing.T) {
 	d.is(d.applier.As(one).Release(d.Ctx, stripped), apply.ErrStripped)
 	d.applied(0)
 
-	d.Must(plane.Client.Patch(d.Ctx, live, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))), "resetting managedFields")
+	d.Must(plane.Client.Patch(d.Ctx, live,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))), "resetting managedFields")
 	reset := read(d, live, "shared")
 	if len(reset.ManagedFields) != 0 {
 		t.Fatalf("managedFields were not reset: %v", reset.ManagedFields)

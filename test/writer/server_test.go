@@ -119,7 +119,10 @@ func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) 
 		{contract.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run), atVersion},
 		{contract.RunnerBackend, &corev1.Service{}, workload.BackendService(run), atVersion},
 		{contract.RunnerBackend, &appsv1.StatefulSet{}, backend, atVersion},
-		{contract.MCPServerChildren, &networkingv1.NetworkPolicy{}, workload.BackendNetworkPolicy(closed, podtemplate.Options{}), nil},
+		{
+			contract.MCPServerChildren, &networkingv1.NetworkPolicy{},
+			workload.BackendNetworkPolicy(closed, podtemplate.Options{}), nil,
+		},
 	}
 }
 
@@ -152,7 +155,8 @@ func (d *fixture) statements(server *v1alpha1.MCPServer) []statement {
 			WithObservedGeneration(server.Generation).
 			WithConditions(condition(v1alpha1.ConditionReady), condition(v1alpha1.ConditionAccepted))), nil},
 		statement{contract.MCPServerAddress, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
-			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(2).WithReadyReplicas(0).WithSelector("a=b")), nil},
+			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(2).
+			WithReadyReplicas(0).WithSelector("a=b")), nil},
 		statement{contract.RunnerReport, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(1).
 				WithServer(v1alpha1ac.ServerInfo().WithName("echo")).WithProtocolVersions("2025-11-25").WithTools(0)).

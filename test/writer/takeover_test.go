@@ -76,7 +76,10 @@ func (d *fixture) running() map[string]string {
 	d.Helper()
 	d.settle("echo")
 	found := map[string]string{}
-	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.ReplicaSetList{}, &appsv1.ControllerRevisionList{}} {
+	for _, list := range []client.ObjectList{
+		&corev1.PodList{}, &appsv1.ReplicaSetList{},
+		&appsv1.ControllerRevisionList{},
+	} {
 		d.Must(d.Client.List(d.Ctx, list, client.InNamespace(d.Namespace)), "listing")
 		d.Must(meta.EachListItem(list, func(o runtime.Object) error {
 			found[fmt.Sprintf("%T %s", o, o.(client.Object).GetName())] = string(o.(client.Object).GetUID())
@@ -84,7 +87,8 @@ func (d *fixture) running() map[string]string {
 		}), "reading a list")
 	}
 	proxy, backend := read(d, &appsv1.Deployment{}, "echo-proxy"), read(d, &appsv1.StatefulSet{}, "echo-backend")
-	found["generation of the proxy"], found["generation of the backend"] = fmt.Sprint(proxy.Generation), fmt.Sprint(backend.Generation)
+	found["generation of the proxy"], found["generation of the backend"] = fmt.Sprint(proxy.Generation),
+		fmt.Sprint(backend.Generation)
 	found["revision of the backend"] = backend.Status.UpdateRevision
 	return found
 }
@@ -97,7 +101,8 @@ func (d *fixture) wrongly(object client.Object) []string {
 	var wrong []string
 	for _, h := range holdings {
 		if h.Verdict.Wrong() {
-			wrong = append(wrong, fmt.Sprintf("%s of %s %s is %s", ownership.Notation(h.Field), h.Manager, h.Operation, h.Verdict))
+			wrong = append(wrong, fmt.Sprintf("%s of %s %s is %s", ownership.Notation(h.Field), h.Manager, h.Operation,
+				h.Verdict))
 		}
 	}
 	return wrong
@@ -227,7 +232,8 @@ func TestOtherContentThatIsHandedOverRollsOutOnce(t *testing.T) {
 		side["name"] = "theirs"
 		delete(side, "ports")
 		ours["image"], ours["command"] = "registry.example.com/other:1", []any{"serve"}
-		d.Must(unstructured.SetNestedSlice(object.Object, []any{ours, side}, "spec", "template", "spec", "containers"), "writing containers")
+		d.Must(unstructured.SetNestedSlice(object.Object, []any{ours, side}, "spec", "template", "spec", "containers"),
+			"writing containers")
 		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
 		object.SetAnnotations(map[string]string{contract.AdoptAnnotation: "true"})
 	}
@@ -267,13 +273,28 @@ var unadoptable = map[string]struct {
 	edit func(d *fixture, object *unstructured.Unstructured)
 	says string
 }{
-	"a Deployment of another selector": {&appsv1.Deployment{}, "echo-proxy", set("b", "spec", "selector", "matchLabels", "a"), "spec.selector: Invalid value"},
-	"a StatefulSet of another Service": {&appsv1.StatefulSet{}, "echo-backend", set("other", "spec", "serviceName"), "updates to statefulset spec for fields other than"},
-	"a headless Service with an IP": {&corev1.Service{}, "echo-backend-headless", func(_ *fixture, object *unstructured.Unstructured) {
-		unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
-	}, "may not change once set"},
-	"a binding of another role":     {&rbacv1.RoleBinding{}, "echo-runner", set("other", "roleRef", "name"), "cannot change roleRef"},
-	"a run config of other content": {&corev1.ConfigMap{}, "", set("other", "data", runconfig.FileName), "field is immutable when `immutable` is set"},
+	"a Deployment of another selector": {
+		&appsv1.Deployment{}, "echo-proxy",
+		set("b", "spec", "selector", "matchLabels", "a"), "spec.selector: Invalid value",
+	},
+	"a StatefulSet of another Service": {
+		&appsv1.StatefulSet{}, "echo-backend", set("other", "spec", "serviceName"),
+		"updates to statefulset spec for fields other than",
+	},
+	"a headless Service with an IP": {
+		&corev1.Service{}, "echo-backend-headless",
+		func(_ *fixture, object *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
+		}, "may not change once set",
+	},
+	"a binding of another role": {
+		&rbacv1.RoleBinding{}, "echo-runner", set("other", "roleRef", "name"),
+		"cannot change roleRef",
+	},
+	"a run config of other content": {
+		&corev1.ConfigMap{}, "", set("other", "data", runconfig.FileName),
+		"field is immutable when `immutable` is set",
+	},
 	"another controller's": {&corev1.Service{}, "echo-proxy", func(d *fixture, object *unstructured.Unstructured) {
 		owner := d.there("holder")
 		object.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
@@ -288,7 +309,8 @@ func set(value string, path ...string) func(*fixture, *unstructured.Unstructured
 	return func(d *fixture, object *unstructured.Unstructured) {
 		d.Must(unstructured.SetNestedField(object.Object, value, path...), "editing")
 		if path[1] == "selector" {
-			d.Must(unstructured.SetNestedField(object.Object, value, "spec", "template", "metadata", "labels", path[3]), "editing")
+			d.Must(unstructured.SetNestedField(object.Object, value, "spec", "template", "metadata", "labels", path[3]),
+				"editing")
 		}
 	}
 }
@@ -303,7 +325,8 @@ func TestWhatCannotBecomeOursStaysWhole(t *testing.T) {
 				server := d.server("echo", "")
 				all := d.children(server, d.content(server, 1))
 				s := all[slices.IndexFunc(all, func(s statement) bool {
-					return fmt.Sprintf("%T", s.empty) == fmt.Sprintf("%T", tc.of) && (tc.name == "" || *s.ac.(named).GetName() == tc.name)
+					return fmt.Sprintf("%T", s.empty) == fmt.Sprintf("%T", tc.of) &&
+						(tc.name == "" || *s.ac.(named).GetName() == tc.name)
 				})]
 				foreign := d.inAnotherHand(s, origin, func(object *unstructured.Unstructured) { tc.edit(d, object) })
 				_ = d.sent()
@@ -316,7 +339,9 @@ func TestWhatCannotBecomeOursStaysWhole(t *testing.T) {
 					}
 				}
 				d.unmoved(foreign)
-				if patches := d.sent().Where(func(r kit.Request) bool { return r.Verb == "patch" || r.Code == 200 && r.Verb != "get" }); len(patches) > 0 {
+				if patches := d.sent().Where(func(r kit.Request) bool {
+					return r.Verb == "patch" || r.Code == 200 && r.Verb != "get"
+				}); len(patches) > 0 {
 					t.Errorf("it was written: %s", patches)
 				}
 			})
@@ -347,7 +372,8 @@ func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
 	server := d.server("echo", "")
 	proxy := d.children(server, d.content(server, 1))[5]
 	d.put(apply.Created, proxy.manager, nil, proxy.ac)
-	d.Patch(d.live(proxy), "kubectl-edit", `{"spec":{"template":{"spec":{"hostname":"older"}}},"metadata":{"managedFields":[{}]}}`)
+	d.Patch(d.live(proxy), "kubectl-edit",
+		`{"spec":{"template":{"spec":{"hostname":"older"}}},"metadata":{"managedFields":[{}]}}`)
 	// The Deployment controller moves it meanwhile.
 	unlessMoved := func(write func() (apply.Outcome, error)) apply.Outcome {
 		for {
@@ -384,14 +410,17 @@ func TestATakeOverThatIsInterrupted(t *testing.T) {
 	foreign := d.inAnotherHand(account, "kubectl apply", nil)
 
 	stale := foreign.DeepCopyObject().(client.Object)
-	d.Patch(foreign.DeepCopyObject().(client.Object), "kubectl-label", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
+	d.Patch(foreign.DeepCopyObject().(client.Object), "kubectl-label",
+		`{"metadata":{"labels":{"example.com/team":"red"}}}`)
 	moved := d.live(account)
 	d.is(d.refused(account.manager, stale, account.ac), apply.ErrStale)
 	d.unmoved(moved)
 
 	killed := errors.New("killed")
 	dying := interceptor.NewClient(plane.Client, interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, c client.WithWatch, ac runtime.ApplyConfiguration,
+			opts ...client.ApplyOption,
+		) error {
 			options := (&client.ApplyOptions{}).ApplyOptions(opts)
 			if len(options.DryRun) == 0 {
 				return killed
@@ -403,7 +432,9 @@ func TestATakeOverThatIsInterrupted(t *testing.T) {
 	d.is(d.refused(account.manager, moved, account.ac), killed)
 
 	deleting := interceptor.NewClient(plane.Client, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+			opts ...client.PatchOption,
+		) error {
 			err := c.Patch(ctx, object, patch, opts...)
 			return errors.Join(err, c.Delete(ctx, object))
 		},

@@ -18,7 +18,8 @@ import (
 // dyn, because the API server's type checker knows nothing below fieldsV1.
 func entries() []admissionregistrationv1.Variable {
 	applied := func(of string) string {
-		return "variables." + of + ".filter(e, e.manager == variables.manager && e.operation == 'Apply' && e.?subresource.orValue('') == variables.subresource)\n" +
+		return "variables." + of + ".filter(e, e.manager == variables.manager && e.operation == 'Apply' && " +
+			"e.?subresource.orValue('') == variables.subresource)\n" +
 			".map(e, e.?fieldsV1.orValue({}))"
 	}
 	variables := []admissionregistrationv1.Variable{
@@ -28,12 +29,14 @@ func entries() []admissionregistrationv1.Variable {
 		{Name: "applied", Expression: "(" + applied("entries") + " + [{}])[0]"},
 		// The time of an entry moves when its manager writes, not when others
 		// take fields from it. So what stood with the same time was not written.
-		{Name: "updates", Expression: "variables.entries.filter(e, e.manager == variables.manager && e.operation == 'Update' &&\n" +
+		{Name: "updates", Expression: "variables.entries.filter(e, e.manager == variables.manager && e.operation == " +
+			"'Update' &&\n" +
 			"!variables.entriesBefore.exists(b, b.manager == e.manager && b.operation == 'Update' &&\n" +
 			"b.?subresource == e.?subresource && b.?apiVersion == e.?apiVersion && b.?time == e.?time))"},
 	}
 	return append(append(variables, tracked()...), admissionregistrationv1.Variable{
-		Name: "released", Expression: "variables.stood.size() > 0 && variables.applied.size() == 0 && variables.updates.size() == 0 && variables.tracked",
+		Name: "released", Expression: "variables.stood.size() > 0 && variables.applied.size() == 0 && " +
+			"variables.updates.size() == 0 && variables.tracked",
 	})
 }
 

@@ -14,9 +14,11 @@ const namedFields = 10
 // ownNames answers an identity of ours that writes under another name.
 func (k compiler) ownNames() string {
 	return join(
-		"variables.user", text(fmt.Sprintf(" belongs to %s, which writes %s only under the field managers of that identity, but this request ", k.Product, k.kind.Kind)),
+		"variables.user", text(fmt.Sprintf(" belongs to %s, which writes %s only under the field managers of that "+
+			"identity, but this request ", k.Product, k.kind.Kind)),
 		`(variables.manager == '' ? 'names none' : 'names "' + variables.manager + '"')`,
-		text(fmt.Sprintf(": send it as a server-side apply under the manager that %s gives the fields to, or, as a person, from an account of your own", k.Page)),
+		text(fmt.Sprintf(": send it as a server-side apply under the manager that %s gives the fields to, or, as a person, "+
+			"from an account of your own", k.Page)),
 	)
 }
 
@@ -25,7 +27,8 @@ func (k compiler) ourNames() string {
 	return join(
 		text("field manager "), "variables.manager", text(fmt.Sprintf(" is %s's, for its ServiceAccount ", k.Product)),
 		"variables.owner", text(" alone, and "), "variables.user",
-		text(" is not that: write under a name of your own, for example with kubectl apply --server-side --field-manager=my-team"),
+		text(" is not that: write under a name of your own, for example with kubectl apply --server-side "+
+			"--field-manager=my-team"),
 	)
 }
 
@@ -52,7 +55,8 @@ func (k compiler) hidden() string {
 	return join(
 		text("field manager "), "variables.manager",
 		text(" has to be seen in metadata.managedFields, and after this request there are none, "+
-			"because it resets them, or updates an object that has none: send what the manager states as an apply, and leave metadata.managedFields out"),
+			"because it resets them, or updates an object that has none: send what the manager states as an apply, and leave "+
+			"metadata.managedFields out"),
 	)
 }
 
@@ -90,7 +94,8 @@ func (k compiler) noLabel() string {
 // listed names what is in a list of texts, or one of it and how many there are,
 // because the API server drops a message that is too long.
 func listed(list, what string) string {
-	return fmt.Sprintf("(%[1]s.size() > %[2]d ? string(%[1]s.size()) + ' %[3]s, among them ' + %[1]s[0] : %[1]s.join(', '))", list, namedFields, what)
+	return fmt.Sprintf("(%[1]s.size() > %[2]d ? string(%[1]s.size()) + ' %[3]s, among them ' + %[1]s[0] : %[1]s.join(', "+
+		"'))", list, namedFields, what)
 }
 
 func join(parts ...string) string { return strings.Join(parts, " +\n") }

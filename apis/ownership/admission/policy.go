@@ -118,12 +118,18 @@ func (o Options) policy(of string, spec admissionregistrationv1.ValidatingAdmiss
 	return Policy{
 		Name: of,
 		Policy: admissionregistrationv1.ValidatingAdmissionPolicy{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
+				Kind:       "ValidatingAdmissionPolicy",
+			},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       spec,
 		},
 		Binding: admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: admissionregistrationv1.SchemeGroupVersion.String(),
+				Kind:       "ValidatingAdmissionPolicyBinding",
+			},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
@@ -141,7 +147,8 @@ func (k compiler) spec() (admissionregistrationv1.ValidatingAdmissionPolicySpec,
 	if err != nil {
 		return admissionregistrationv1.ValidatingAdmissionPolicySpec{}, err
 	}
-	match := whole(&metav1.LabelSelector{}, k.rule(k.resources(), admissionregistrationv1.Create, admissionregistrationv1.Update))
+	match := whole(&metav1.LabelSelector{},
+		k.rule(k.resources(), admissionregistrationv1.Create, admissionregistrationv1.Update))
 	if k.labelled() {
 		match.ObjectSelector.MatchLabels = map[string]string{k.Label.Key: k.Label.Value}
 	}
@@ -175,24 +182,36 @@ func unlabelled(of []compiler) admissionregistrationv1.ValidatingAdmissionPolicy
 	}
 	return admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionregistrationv1.Fail), MatchConstraints: match,
-		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "ours", Expression: user + " in " + texts(k.fixed())}},
-		Validations:     []admissionregistrationv1.Validation{{Expression: "false", MessageExpression: k.noLabel()}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{
+			{Name: "ours", Expression: user + " in " + texts(k.fixed())},
+		},
+		Validations: []admissionregistrationv1.Validation{{Expression: "false", MessageExpression: k.noLabel()}},
 	}
 }
 
 // whole states what the API server would default. The field is atomic, so who applies it without
 // the defaults states another value than the one that is stored, and meets a conflict with whoever
 // installed the same policy by other means.
-func whole(selector *metav1.LabelSelector, rules ...admissionregistrationv1.NamedRuleWithOperations) *admissionregistrationv1.MatchResources {
+func whole(
+	selector *metav1.LabelSelector,
+	rules ...admissionregistrationv1.NamedRuleWithOperations,
+) *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
-		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: selector, ResourceRules: rules,
+		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{},
+		ObjectSelector: selector, ResourceRules: rules,
 	}
 }
 
-func (k compiler) rule(resources []string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
+func (k compiler) rule(
+	resources []string,
+	operations ...admissionregistrationv1.OperationType,
+) admissionregistrationv1.NamedRuleWithOperations {
 	return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version}, Resources: resources, Scope: new(admissionregistrationv1.AllScopes)},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version},
+			Resources: resources, Scope: new(admissionregistrationv1.AllScopes),
+		},
 	}}
 }
 
@@ -254,7 +273,8 @@ func (k compiler) validations() []admissionregistrationv1.Validation {
 		{Expression: "variables.outside.size() == 0", MessageExpression: k.tooMuch()},
 	}
 	if k.confines() {
-		validations = append(validations, admissionregistrationv1.Validation{Expression: "variables.opened.size() == 0", MessageExpression: k.beyond()})
+		validations = append(validations,
+			admissionregistrationv1.Validation{Expression: "variables.opened.size() == 0", MessageExpression: k.beyond()})
 	}
 	return validations
 }

@@ -73,7 +73,9 @@ func TestPolicyIsWrittenAsBefore(t *testing.T) {
 
 func TestWhatCannotBeCompiledIsRefused(t *testing.T) {
 	for want, change := range map[string]func(*ownership.Grant){
-		"path spec.list[*].a: a * may only stand at the end": func(g *ownership.Grant) { g.Fields = ownership.Paths("spec.list[*].a") },
+		"path spec.list[*].a: a * may only stand at the end": func(g *ownership.Grant) {
+			g.Fields = ownership.Paths("spec.list[*].a")
+		},
 	} {
 		contract := thing()
 		change(&contract.Grants[0])

@@ -29,7 +29,8 @@ func tracked() []admissionregistrationv1.Variable {
 		{Name: "adds", Expression: "[\n" + strings.Join(levels, ",\n") + "\n].exists(l, l.now.exists(k,\n" +
 			"!(k in l.but) && l.now[?k] != l.before[?k] && !(l.now[k] == null || l.now[k] == {} || l.now[k] == [])))"},
 		{Name: "tracked", Expression: "variables.entries.size() > 0 || oldObject == null ||\n" +
-			"variables.entriesBefore.all(b, b.manager == variables.manager && b.operation == 'Apply' && b.?subresource.orValue('') == variables.subresource) &&\n" +
+			"variables.entriesBefore.all(b, b.manager == variables.manager && b.operation == 'Apply' && " +
+			"b.?subresource.orValue('') == variables.subresource) &&\n" +
 			"!variables.adds"},
 	}
 }

@@ -41,7 +41,10 @@ func wiki() ownership.Contract {
 		Takeover: &ownership.Takeover{Annotation: "adopt"},
 		Removals: []ownership.Removal{{Identity: "operator", Object: object("", "ConfigMap", "")}},
 		Rights: []ownership.Right{
-			{Identity: "operator", Group: "", Resource: "services", Names: []string{"wiki"}, Verbs: []string{"watch", "get", "approve"}},
+			{
+				Identity: "operator", Group: "", Resource: "services", Names: []string{"wiki"},
+				Verbs: []string{"watch", "get", "approve"},
+			},
 			{Identity: "operator", Group: "", Resource: "services", Verbs: []string{"create"}},
 			{Identity: "PAGE-agent", Group: "example.com", Resource: "pages", Names: []string{"PAGE"}, Verbs: []string{"get"}},
 		},

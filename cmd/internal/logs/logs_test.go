@@ -40,7 +40,8 @@ func TestTheLogHasTheFormatThatIsAskedFor(t *testing.T) {
 func TestTheLogIsPrintable(t *testing.T) {
 	for _, format := range []Format{JSON, Text} {
 		out := strings.Builder{}
-		logr.FromSlogHandler(format.Handler(&out, slog.LevelInfo)).Error(errors.New("a\u202eb"), "c\u202ed", "detail", "e\x1b[0m\u2066f")
+		logr.FromSlogHandler(format.Handler(&out, slog.LevelInfo)).
+			Error(errors.New("a\u202eb"), "c\u202ed", "detail", "e\x1b[0m\u2066f")
 		for _, want := range []string{"ab", "cd", "e[0mf"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %q in %q", format, want, out.String())

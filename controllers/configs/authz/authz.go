@@ -28,7 +28,9 @@ func (Kind) Row() contract.Config { return contract.AuthzConfigs() }
 func (Kind) New() frame.Object { return &v1alpha1.MCPAuthzConfig{} }
 
 // Intent states a status.
-func (Kind) Intent(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration {
+func (Kind) Intent(
+	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration,
+) runtime.ApplyConfiguration {
 	return v1alpha1ac.MCPAuthzConfig(name, namespace).WithStatus(status)
 }
 

@@ -30,8 +30,9 @@ func (b Bound) Problem(runsWith func(kind, name string) bool) (reason, message s
 		return v1alpha1.ReasonConfigNotFound, fmt.Sprintf(
 			"%s %q does not exist in this namespace: create it, or remove the reference", b.Kind, b.Name)
 	case b.Object.GetDeletionTimestamp() != nil && !runsWith(b.Kind, b.Name):
-		return v1alpha1.ReasonConfigDeleting, fmt.Sprintf("%s %q is being deleted, and this server does not run with it yet: "+
-			"refer to another one, or remove the reference", b.Kind, b.Name)
+		return v1alpha1.ReasonConfigDeleting,
+			fmt.Sprintf("%s %q is being deleted, and this server does not run with it yet: "+
+				"refer to another one, or remove the reference", b.Kind, b.Name)
 	case b.Verdict.Err != nil:
 		return v1alpha1.ReasonConfigInvalid, fmt.Sprintf("%s %q: %s", b.Kind, b.Name, b.Verdict.Err)
 	}

@@ -35,7 +35,9 @@ func (Kind) Row() contract.Config { return contract.OIDCConfigs() }
 func (Kind) New() frame.Object { return &v1alpha1.MCPOIDCConfig{} }
 
 // Intent states a status.
-func (Kind) Intent(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration {
+func (Kind) Intent(
+	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration,
+) runtime.ApplyConfiguration {
 	return v1alpha1ac.MCPOIDCConfig(name, namespace).WithStatus(status)
 }
 
@@ -123,7 +125,8 @@ func authentication(spec *v1alpha1.MCPOIDCConfigSpec) runconfig.Authentication {
 	a.GroupsClaim = provider.GroupsClaim
 	if i := provider.Introspection; i != nil {
 		a.Introspection = &runconfig.Introspection{
-			URL: i.URL, ClientID: i.ClientID, ClientSecret: runconfig.Key{Name: i.ClientSecretRef.Name, Key: i.ClientSecretRef.Key},
+			URL: i.URL, ClientID: i.ClientID,
+			ClientSecret: runconfig.Key{Name: i.ClientSecretRef.Name, Key: i.ClientSecretRef.Key},
 		}
 	}
 	a.CABundle = runspec.CABundle(provider.CABundleRef)

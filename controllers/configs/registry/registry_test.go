@@ -19,13 +19,23 @@ func TestWhatWasRenderedIsReadBack(t *testing.T) {
 	logins := map[string]v1alpha1.MCPOIDCConfigSpec{
 		"a provider": {OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}},
 		"all of it": {ClockSkewSeconds: new(int32(0)), OIDC: &v1alpha1.OIDCIssuer{
-			Issuer: "https://login.example.com", JWKSURL: "https://keys.example.com", Algorithms: []string{"RS256", "ES256"}, UsernameClaim: "email", GroupsClaim: "groups",
-			CABundleRef:   &v1alpha1.CABundleReference{LocalReference: ref("ca")},
-			Introspection: &v1alpha1.Introspection{URL: "https://tokens.example.com", ClientID: "me", ClientSecretRef: v1alpha1.SecretKeyReference{LocalReference: ref("client"), Key: "secret"}},
+			Issuer: "https://login.example.com", JWKSURL: "https://keys.example.com", Algorithms: []string{"RS256", "ES256"},
+			UsernameClaim: "email", GroupsClaim: "groups",
+			CABundleRef: &v1alpha1.CABundleReference{LocalReference: ref("ca")},
+			Introspection: &v1alpha1.Introspection{
+				URL: "https://tokens.example.com", ClientID: "me",
+				ClientSecretRef: v1alpha1.SecretKeyReference{LocalReference: ref("client"), Key: "secret"},
+			},
 		}},
-		"the cluster": {Kubernetes: &v1alpha1.KubernetesIssuer{ServiceAccounts: []v1alpha1.ServiceAccountReference{{Namespace: "b", Name: "x.y"}, {Namespace: "a", Name: "z"}}}},
+		"the cluster": {Kubernetes: &v1alpha1.KubernetesIssuer{
+			ServiceAccounts: []v1alpha1.ServiceAccountReference{{Namespace: "b", Name: "x.y"}, {Namespace: "a", Name: "z"}},
+		}},
 	}
-	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{Audiences: []string{"b", "a"}, Scopes: []string{"s"}}}}}
+	server := &v1alpha1.MCPServer{
+		Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+			OIDCConfigRef: &v1alpha1.OIDCConfigReference{Audiences: []string{"b", "a"}, Scopes: []string{"s"}},
+		}},
+	}
 	of := frame.Referrer{Spec: &server.Spec.ProxyWorkloadSpec, URL: "http://echo/mcp"}
 	for name, spec := range logins {
 		set := Bind(&server.Spec, Read(&v1alpha1.MCPOIDCConfig{Spec: spec}))
@@ -63,9 +73,17 @@ func TestWhatWasRenderedIsReadBack(t *testing.T) {
 // would have them all take their turns.
 func TestTheHashesStayWhatTheyAre(t *testing.T) {
 	for hash, config := range map[string]frame.Object{
-		"2918c8f13705ef471aaee362610e61c8ee7a8da9b5b75a8d3278b8643745e6df": &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}}},
-		"3c3e640b70650f8b0d74ea719a4118537aa7f18ef7ca7279b80e2a1583005194": &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{Kubernetes: &v1alpha1.KubernetesIssuer{}}},
-		"7ad25045c40b2526fb6de9f142d96a0ddfa82114138b7d850d614348b1740e8f": &v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "all", Policy: "permit(principal, action, resource);"}}}},
+		"2918c8f13705ef471aaee362610e61c8ee7a8da9b5b75a8d3278b8643745e6df": &v1alpha1.MCPOIDCConfig{
+			Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}},
+		},
+		"3c3e640b70650f8b0d74ea719a4118537aa7f18ef7ca7279b80e2a1583005194": &v1alpha1.MCPOIDCConfig{
+			Spec: v1alpha1.MCPOIDCConfigSpec{Kubernetes: &v1alpha1.KubernetesIssuer{}},
+		},
+		"7ad25045c40b2526fb6de9f142d96a0ddfa82114138b7d850d614348b1740e8f": &v1alpha1.MCPAuthzConfig{
+			Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{
+				{Name: "all", Policy: "permit(principal, action, resource);"},
+			}},
+		},
 	} {
 		if got := Read(config)[0].Verdict.Hash; got != hash {
 			t.Errorf("that of %T is %s, want %s", config, got, hash)

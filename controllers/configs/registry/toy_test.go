@@ -45,7 +45,8 @@ func TestAThirdKindIsOnePackageAndALine(t *testing.T) {
 	}
 
 	first, other := render(toy.Saying("https://a.example.com")), render(toy.Saying("https://b.example.com"))
-	if len(first.Problems) > 0 || first.Content.Proxy.AllowedOrigins[0] != "https://a.example.com" || !workload.Guarded(&server.Spec) {
+	if len(first.Problems) > 0 || first.Content.Proxy.AllowedOrigins[0] != "https://a.example.com" ||
+		!workload.Guarded(&server.Spec) {
 		t.Errorf("it is rendered as %+v, with %v", first.Content.Proxy, first.Problems)
 	}
 	if first.Hash == other.Hash || first.OwnHash != other.OwnHash || first.OwnHash == "" {

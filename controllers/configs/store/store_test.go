@@ -113,18 +113,26 @@ func TestWhatAServerCannotFollowIsLookedUp(t *testing.T) {
 		"the login is missing":       {v1alpha1.ReasonConfigNotFound, []client.Object{right}, []string{"MCPOIDCConfig"}},
 		"an earlier release said so": {"OIDCConfigNotFound", []client.Object{right}, []string{"MCPOIDCConfig"}},
 		"it meant another one":       {"OIDCConfigNotFound", []client.Object{login, wrong}, []string{"MCPAuthzConfig"}},
-		"the login is to go":         {v1alpha1.ReasonConfigDeleting, []client.Object{going, right}, []string{"MCPOIDCConfig"}},
-		"both":                       {"AuthzConfigInvalid", []client.Object{wrong}, []string{"MCPAuthzConfig", "MCPOIDCConfig"}},
-		"it says something else":     {v1alpha1.ReasonUpdating, nil, nil},
+		"the login is to go": {
+			v1alpha1.ReasonConfigDeleting,
+			[]client.Object{going, right},
+			[]string{"MCPOIDCConfig"},
+		},
+		"both":                   {"AuthzConfigInvalid", []client.Object{wrong}, []string{"MCPAuthzConfig", "MCPOIDCConfig"}},
+		"it says something else": {v1alpha1.ReasonUpdating, nil, nil},
 	} {
-		server.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: tc.reason}}
+		server.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: tc.reason},
+		}
 		cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.there...).Build()
 		w, err := New().Workload(t.Context(), cache, server)
 		if err != nil || !slices.Equal(w.Unfollowed, tc.want) {
 			t.Errorf("%s: it cannot follow %v (%v), want %v", name, w.Unfollowed, err, tc.want)
 		}
 	}
-	server.Status.Workload = &v1alpha1.WorkloadStatus{Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPOIDCConfig", Name: "login"}}}
+	server.Status.Workload = &v1alpha1.WorkloadStatus{
+		Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPOIDCConfig", Name: "login"}},
+	}
 	server.Status.Conditions[0].Reason = v1alpha1.ReasonConfigDeleting
 	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(going, right).Build()
 	if w, err := New().Workload(t.Context(), cache, server); err != nil || w.Unfollowed != nil {

@@ -93,7 +93,8 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 	case plan.Report:
 		x.beside = errors.Join(x.beside, report.Write(ctx, x.Pass, x.s, x.made, x.refused))
 		return true
-	case plan.OrphanChildren, plan.StopProxies, plan.AwaitProxies, plan.DeleteBackend, plan.AwaitBackend, plan.DeletePolicy,
+	case plan.OrphanChildren, plan.StopProxies, plan.AwaitProxies, plan.DeleteBackend, plan.AwaitBackend,
+		plan.DeletePolicy,
 		plan.ReleaseFinalizer:
 		return x.delete(ctx, a)
 	default: // beside a claim that was refused, which is what is told

@@ -64,7 +64,8 @@ func (x *pass) foreignBackend(ctx context.Context) error {
 	if !x.s.Kind.Backend || x.s.Backend().Ours() {
 		return nil
 	}
-	key, live := client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}, &appsv1.StatefulSet{}
+	key, live := client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)},
+		&appsv1.StatefulSet{}
 	if err := x.Reader.Live.Get(ctx, key, live); err != nil {
 		return client.IgnoreNotFound(err)
 	}

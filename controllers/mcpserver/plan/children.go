@@ -25,7 +25,8 @@ func (m *maker) converge() {
 	}
 	if m.Phase != Invalid {
 		group.always(ApplyChild{Child{
-			Manager: m.s.Kind.ChildrenManager, Live: m.s.Service.Live, Intent: workload.ProxyService(m.owner, m.s.Server.Spec.Proxy),
+			Manager: m.s.Kind.ChildrenManager, Live: m.s.Service.Live,
+			Intent: workload.ProxyService(m.owner, m.s.Server.Spec.Proxy),
 		}})
 	}
 	switch {
@@ -80,9 +81,15 @@ func (m *maker) identity() []Child {
 	}
 	kind := m.s.Kind
 	return []Child{
-		{Manager: kind.ChildrenManager, Live: m.s.Account.Live, Intent: workload.ServiceAccount(m.owner), Lost: m.s.Account.Lost()},
+		{
+			Manager: kind.ChildrenManager, Live: m.s.Account.Live, Intent: workload.ServiceAccount(m.owner),
+			Lost: m.s.Account.Lost(),
+		},
 		{Manager: kind.RightsManager, Live: m.s.Role.Live, Intent: workload.Role(m.owner), Lost: m.s.Role.Lost()},
-		{Manager: kind.RightsManager, Live: m.s.Binding.Live, Intent: workload.RoleBinding(m.owner), Lost: m.s.Binding.Lost()},
+		{
+			Manager: kind.RightsManager, Live: m.s.Binding.Live, Intent: workload.RoleBinding(m.owner),
+			Lost: m.s.Binding.Lost(),
+		},
 	}
 }
 

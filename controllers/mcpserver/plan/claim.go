@@ -64,7 +64,8 @@ func takesNone(turns []rollout.Turn) bool {
 func (m *maker) claim() v1alpha1.WorkloadStatus {
 	same := m.s.Last.HasClaimed(m.Target)
 	claim := v1alpha1.WorkloadStatus{
-		Generation: m.Target.Generation, Hash: m.Target.Hash, OwnHash: m.Digest.OwnHash, SessionSecret: m.Digest.SessionSecret,
+		Generation: m.Target.Generation, Hash: m.Target.Hash, OwnHash: m.Digest.OwnHash,
+		SessionSecret: m.Digest.SessionSecret,
 		ConfigRollout: same && m.s.Last.Claim.ConfigRollout,
 	}
 	if m.Digest.BridgeImage != "" {
@@ -83,7 +84,8 @@ func (m *maker) claim() v1alpha1.WorkloadStatus {
 func (m *maker) recorded() bool {
 	has, want := m.s.Last.Claim, m.Claim
 	return has != nil && has.OwnHash == want.OwnHash && slices.Equal(has.Configs, want.Configs) &&
-		has.BackendHash == want.BackendHash && has.BridgeImage == want.BridgeImage && has.SessionSecret == want.SessionSecret &&
+		has.BackendHash == want.BackendHash && has.BridgeImage == want.BridgeImage &&
+		has.SessionSecret == want.SessionSecret &&
 		maps.Equal(has.Labels, want.Labels) && maps.Equal(has.Annotations, want.Annotations)
 }
 

@@ -44,7 +44,8 @@ const (
 
 // Phases are all, in the order in which Make asks for them.
 var Phases = [...]string{
-	"Deleting", "Invalid", "WaitingForConfig", "Superseded", "LowerReady", "Claim", "RollOut", "Serving", "Draining", "Stopped",
+	"Deleting", "Invalid", "WaitingForConfig", "Superseded", "LowerReady", "Claim", "RollOut", "Serving", "Draining",
+	"Stopped",
 }
 
 func (p Phase) String() string { return Phases[p] }

@@ -29,7 +29,8 @@ func Limit(server *v1alpha1.MCPServer, reason string) time.Duration {
 	seconds := ptr.Deref(server.Spec.ProgressDeadlineSeconds, int32(reconcile.ProgressDeadline/time.Second))
 	whole := time.Duration(seconds) * time.Second
 	switch reason {
-	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonConfigNotFound, v1alpha1.ReasonConfigDeleting, v1alpha1.ReasonConfigInvalid,
+	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonConfigNotFound, v1alpha1.ReasonConfigDeleting,
+		v1alpha1.ReasonConfigInvalid,
 		v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
 		v1alpha1.ReasonNotEnforced, v1alpha1.ReasonMustRunAsRoot:
 		return 0

@@ -218,6 +218,7 @@ func haltOf(s *snapshot.Snapshot) Halt {
 // stopped reports whether a server that is suspended or scaled to zero has no
 // pod left of what it is to have none of.
 func stopped(s *snapshot.Snapshot) bool {
-	return (workload.ProxyReplicas(s.Server, 0) > 0 || s.Proxy().Stopped && s.Pods.Running(workload.ComponentProxy) == 0) &&
+	return (workload.ProxyReplicas(s.Server, 0) > 0 ||
+		s.Proxy().Stopped && s.Pods.Running(workload.ComponentProxy) == 0) &&
 		(kinds.BackendReplicas(s.Server) > 0 || s.Backend().Stopped && s.Pods.Running(workload.ComponentBackend) == 0)
 }

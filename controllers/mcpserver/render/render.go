@@ -130,8 +130,9 @@ func (r *Renderer) digest(in Input) (Digest, error) {
 func digestOf(rendered workload.Rendered) Digest {
 	run := &rendered.Content
 	d := Digest{
-		Hash: rendered.Hash, OwnHash: rendered.OwnHash, Backend: run.Rendering.Backend, SessionSecret: run.Proxy.SessionSecret,
-		Guards: podtemplate.Guards(run.Proxy), NotEnforced: run.NotEnforced, Short: rendered.Short(),
+		Hash: rendered.Hash, OwnHash: rendered.OwnHash, Backend: run.Rendering.Backend,
+		SessionSecret: run.Proxy.SessionSecret,
+		Guards:        podtemplate.Guards(run.Proxy), NotEnforced: run.NotEnforced, Short: rendered.Short(),
 		Problems: slices.Clone(rendered.Problems[:min(len(rendered.Problems), mostProblems)]), Reason: rendered.Reason,
 		Unmatched: rendered.Unmatched,
 	}
@@ -201,7 +202,8 @@ func (r *Renderer) before(s *snapshot.Snapshot) (in Input, told bool) {
 // inputs is an object with nothing but what content depends on, so that all of it is in the key.
 func (r *Renderer) inputs(s *snapshot.Snapshot) kinds.Object {
 	meta := metav1.ObjectMeta{
-		Namespace: s.Object.GetNamespace(), Name: s.Object.GetName(), UID: s.Object.GetUID(), Labels: r.Release.Objects.Of(s.Object).Labels,
+		Namespace: s.Object.GetNamespace(), Name: s.Object.GetName(), UID: s.Object.GetUID(),
+		Labels: r.Release.Objects.Of(s.Object).Labels,
 	}
 	var status v1alpha1.ProxyWorkloadStatus
 	if claim := s.Last.Claim; claim != nil {
@@ -213,9 +215,15 @@ func (r *Renderer) inputs(s *snapshot.Snapshot) kinds.Object {
 		}
 	}
 	if o, is := s.Object.(*v1alpha1.MCPRemoteProxy); is {
-		return &v1alpha1.MCPRemoteProxy{ObjectMeta: meta, Spec: o.Spec, Status: v1alpha1.MCPRemoteProxyStatus{ProxyWorkloadStatus: status}}
+		return &v1alpha1.MCPRemoteProxy{
+			ObjectMeta: meta, Spec: o.Spec,
+			Status: v1alpha1.MCPRemoteProxyStatus{ProxyWorkloadStatus: status},
+		}
 	}
-	return &v1alpha1.MCPServer{ObjectMeta: meta, Spec: s.Server.Spec, Status: v1alpha1.MCPServerStatus{ProxyWorkloadStatus: status}}
+	return &v1alpha1.MCPServer{
+		ObjectMeta: meta, Spec: s.Server.Spec,
+		Status: v1alpha1.MCPServerStatus{ProxyWorkloadStatus: status},
+	}
 }
 
 // said is what of a configuration content depends on: what it contributes goes by the hash.

@@ -14,7 +14,8 @@ import (
 func Deleting(s *snapshot.Snapshot, action plan.Action) string {
 	switch action.(type) {
 	case plan.OrphanChildren:
-		return "its objects stay, as --cascade=orphan asks for; waiting for the garbage collector to take the " + s.Kind.Object.Kind + " off them"
+		return "its objects stay, as --cascade=orphan asks for; waiting for the garbage collector to take the " +
+			s.Kind.Object.Kind + " off them"
 	case plan.AwaitBackend:
 		return "waiting for the backend pods to end; their NetworkPolicy stays until then"
 	}

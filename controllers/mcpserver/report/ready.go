@@ -99,7 +99,8 @@ func halted(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 		return conditions.False(v1alpha1.ReasonScaledToZero, replicas+": raise it to start the server again")
 	case plan.Runs, plan.NotEnforced:
 	}
-	text, fields := "%s is set, and this version does not enforce it: calls are refused until it is removed", made.Digest.NotEnforced
+	text, fields := "%s is set, and this version does not enforce it: calls are refused until it is removed",
+		made.Digest.NotEnforced
 	if len(fields) > 1 {
 		text = "%s are set, and this version does not enforce them: calls are refused until they are removed"
 	}

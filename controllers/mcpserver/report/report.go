@@ -66,8 +66,9 @@ func findings(
 ) map[string]conditions.Finding {
 	found := map[string]conditions.Finding{v1alpha1.ConditionReady: answer, v1alpha1.ConditionAccepted: accepted(made)}
 	for conditionType, f := range map[string]*conditions.Finding{
-		v1alpha1.ConditionForeignPodContent: foreignPodContent(s), v1alpha1.ConditionFieldConflict: fieldConflict(s, conflicts),
-		v1alpha1.ConditionBackendExposed: backendExposed(s),
+		v1alpha1.ConditionForeignPodContent: foreignPodContent(s),
+		v1alpha1.ConditionFieldConflict:     fieldConflict(s, conflicts),
+		v1alpha1.ConditionBackendExposed:    backendExposed(s),
 	} {
 		if f != nil {
 			found[conditionType] = *f
@@ -100,7 +101,8 @@ func movement(s *snapshot.Snapshot, answer conditions.Finding) (string, conditio
 	case stalls && limit == 0:
 		return v1alpha1.ConditionStalled, conditions.True(answer.Reason, answer.Message)
 	case stalls:
-		return v1alpha1.ConditionStalled, conditions.True(answer.Reason, fmt.Sprintf("no progress for %s: %s", limit, answer.Message))
+		return v1alpha1.ConditionStalled,
+			conditions.True(answer.Reason, fmt.Sprintf("no progress for %s: %s", limit, answer.Message))
 	}
 	return v1alpha1.ConditionReconciling, conditions.True(answer.Reason, answer.Message)
 }
@@ -127,10 +129,12 @@ func evicts(s *snapshot.Snapshot) *conditions.Finding {
 func foreignPodContent(s *snapshot.Snapshot) *conditions.Finding {
 	var found []conditions.Foreign
 	if proxy := s.Proxy(); proxy.Exists() {
-		found = append(found, conditions.ForeignContent("proxy", proxy.Live.ManagedFields, s.Kind.ChildrenManager, proxy.Live.Spec.Template.Spec))
+		found = append(found, conditions.ForeignContent("proxy", proxy.Live.ManagedFields, s.Kind.ChildrenManager,
+			proxy.Live.Spec.Template.Spec))
 	}
 	if backend := s.Backend(); backend.Exists() {
-		found = append(found, conditions.ForeignContent("backend", backend.Live.ManagedFields, contract.RunnerBackend, backend.Live.Spec.Template.Spec))
+		found = append(found, conditions.ForeignContent("backend", backend.Live.ManagedFields, contract.RunnerBackend,
+			backend.Live.Spec.Template.Spec))
 	}
 	return conditions.ForeignPodContent(found...)
 }
@@ -156,12 +160,15 @@ func fieldConflict(s *snapshot.Snapshot, conflicts []*apply.Conflict) *condition
 // whose spec asks the proxy to check calls.
 func backendExposed(s *snapshot.Snapshot) *conditions.Finding {
 	spec := &s.Server.Spec
-	if !s.Kind.Backend || !workload.Guarded(spec) || workload.BackendIngress(spec, nil) == v1alpha1.BackendIngressProxyOnly {
+	if !s.Kind.Backend || !workload.Guarded(spec) ||
+		workload.BackendIngress(spec, nil) == v1alpha1.BackendIngressProxyOnly {
 		return nil
 	}
 	return new(conditions.True(v1alpha1.ReasonBackendIngressAny, fmt.Sprintf(
-		"spec.network.backendIngress is Any: whoever reaches Service %s or a backend pod calls the server without the proxy's checks; "+
-			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect", workload.BackendName(s.Server.Name))))
+		"spec.network.backendIngress is Any: whoever reaches Service %s or a backend pod calls the server without the "+
+			"proxy's checks; "+
+			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect",
+		workload.BackendName(s.Server.Name))))
 }
 
 // Scalars report address and scale: those of a backend once it has a ready pod, and the address of an object without
@@ -196,7 +203,8 @@ func numbers(s *snapshot.Snapshot, ready conditions.Finding) (replicas, up int32
 	told, backend, all := s.Server.Status, s.Backend(), kinds.BackendReplicas(s.Server)
 	replicas, up = backend.Live.Status.Replicas, backend.Live.Status.ReadyReplicas
 	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
-	if s.Settling > 0 && well && told.Replicas != nil && told.ReadyReplicas != nil && (up > all || up < all && up >= *told.ReadyReplicas) &&
+	if s.Settling > 0 && well && told.Replicas != nil && told.ReadyReplicas != nil &&
+		(up > all || up < all && up >= *told.ReadyReplicas) &&
 		s.FirstFailure(backend.Revision, backend.Hash) == nil {
 		return *told.Replicas, *told.ReadyReplicas, s.Settling
 	}
@@ -235,18 +243,21 @@ func Changes(s *snapshot.Snapshot, made plan.Plan) string {
 // Yields tells that the server is left to another operator.
 func Yields(p *reconcile.Pass, s *snapshot.Snapshot) {
 	p.Event(corev1.EventTypeWarning, "OtherOperator", "Claim", fmt.Sprintf(
-		"another operator claimed workload generation %d for other content of the same spec, as one of another version does: "+
+		"another operator claimed workload generation %d for other content of the same spec, as one of another version "+
+			"does: "+
 			"let only one run; this one leaves the server alone for %s", s.Last.Claimed.Generation, snapshot.LeftTo))
 }
 
 // HostAccess tells that fields which another manager set on the proxy's pods are set back.
 func HostAccess(p *reconcile.Pass, fields []string) {
 	p.Event(corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
-		fmt.Sprintf("another field manager set %s on the proxy's pods; Freehold set it back to false", strings.Join(fields, ", ")))
+		fmt.Sprintf("another field manager set %s on the proxy's pods; Freehold set it back to false",
+			strings.Join(fields, ", ")))
 }
 
 // RightsWithdrawn tells that the runner's rights went, since they rested on what another writer has.
 func RightsWithdrawn(p *reconcile.Pass, name string) {
 	p.Event(corev1.EventTypeWarning, "RightsWithdrawn", "Repair", fmt.Sprintf(
-		"Freehold does not control the ServiceAccount or Role %s any more; deleted the RoleBinding, so that it grants nothing to its new owner", name))
+		"Freehold does not control the ServiceAccount or Role %s any more; deleted the RoleBinding, so that it grants "+
+			"nothing to its new owner", name))
 }

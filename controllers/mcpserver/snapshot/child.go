@@ -105,7 +105,8 @@ func proxyOf(server *v1alpha1.MCPServer, live *appsv1.Deployment) Proxy {
 	}
 	p := Proxy{
 		Child:    childOf(server, live, live.Spec.Template.Annotations),
-		Replicas: ptr.Deref(live.Spec.Replicas, 1), Available: live.Status.AvailableReplicas > 0, Written: written(live.ManagedFields),
+		Replicas: ptr.Deref(live.Spec.Replicas, 1), Available: live.Status.AvailableReplicas > 0,
+		Written: written(live.ManagedFields),
 	}
 	switch {
 	case live.Status.ObservedGeneration < live.Generation:

@@ -94,7 +94,8 @@ func (r *Reader) runs(ctx context.Context, server *v1alpha1.MCPServer, o *Object
 	}
 	text := o.Proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]
 	name := workload.RunConfigName(kinds.Key(server), proxyOf(server, o.Proxy).Revision)
-	if text == "" && slices.ContainsFunc(o.RunConfigs, func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) {
+	if text == "" && slices.ContainsFunc(o.RunConfigs,
+		func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) {
 		object := &corev1.ConfigMap{}
 		if err := r.Live.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: name}, object); err != nil {
 			return nil, client.IgnoreNotFound(err)

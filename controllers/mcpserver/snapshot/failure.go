@@ -150,7 +150,8 @@ type Complaints struct {
 func (c Complaints) ended(component string, since time.Time) (last *conditions.Complaint) {
 	for i := range c.all {
 		said := &c.all[i]
-		if said.Component == component && said.Ends() && !said.Last.Before(since) && (last == nil || said.Last.After(last.Last)) {
+		if said.Component == component && said.Ends() && !said.Last.Before(since) &&
+			(last == nil || said.Last.After(last.Last)) {
 			last = said
 		}
 	}
@@ -164,7 +165,10 @@ func (c Complaints) Repeated(reason string) (again *conditions.Complaint, since 
 		component string
 		since     time.Time
 		cures     conditions.Cures
-	}{{workload.ComponentBackend, c.backend, conditions.OfBackend}, {workload.ComponentProxy, c.proxy, conditions.OfProxy}} {
+	}{
+		{workload.ComponentBackend, c.backend, conditions.OfBackend},
+		{workload.ComponentProxy, c.proxy, conditions.OfProxy},
+	} {
 		for i := range c.all {
 			said := &c.all[i]
 			if said.Component != of.component || said.Last.Before(of.since) || !said.First.Before(said.Last) ||

@@ -39,7 +39,10 @@ type Pod struct {
 var unreadable = revision.Revision{Generation: -1}
 
 func podOf(pod *corev1.Pod) Pod {
-	p := Pod{Pod: pod, Component: pod.Labels[workload.LabelComponent], Hash: pod.Annotations[workload.AnnotationBackendHash]}
+	p := Pod{
+		Pod: pod, Component: pod.Labels[workload.LabelComponent],
+		Hash: pod.Annotations[workload.AnnotationBackendHash],
+	}
 	var err error
 	if p.Revision, err = revision.Of(pod.Annotations); err != nil {
 		p.Revision = unreadable

@@ -51,7 +51,8 @@ const remembered = 1 << 14
 // NewReader returns a Reader of a kind.
 func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 	return &Reader{
-		Kind: kind, Cache: cache, Live: live, Configs: store.New(), Percent: rollout.DefaultPercent, refusals: lru.New(remembered), stopping: lru.New(remembered), numbers: lru.New(remembered),
+		Kind: kind, Cache: cache, Live: live, Configs: store.New(), Percent: rollout.DefaultPercent,
+		refusals: lru.New(remembered), stopping: lru.New(remembered), numbers: lru.New(remembered),
 		Claims: Claims{lru.New(remembered)},
 	}
 }
@@ -59,7 +60,9 @@ func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 // Read reads the children of an object and its pods; of one that is not being deleted also its configurations.
 // What a cache does not show of a server that stops is read live: it holds what has our label, and somebody may
 // have taken that off. What still runs must not be taken for gone.
-func (r *Reader) Read(ctx context.Context, object kinds.Object, now time.Time, turn *reconcile.Holder) (s *Snapshot, err error) {
+func (r *Reader) Read(
+	ctx context.Context, object kinds.Object, now time.Time, turn *reconcile.Holder,
+) (s *Snapshot, err error) {
 	server := kinds.Form(object)
 	objects, err := r.objects(ctx, server)
 	if err != nil {
@@ -72,7 +75,8 @@ func (r *Reader) Read(ctx context.Context, object kinds.Object, now time.Time, t
 			return nil, err
 		}
 	}
-	if objects.Leftover, err = r.leftover(ctx, client.ObjectKeyFromObject(server), server.UID, objects.Policy); err != nil {
+	if objects.Leftover, err = r.leftover(ctx, client.ObjectKeyFromObject(server), server.UID,
+		objects.Policy); err != nil {
 		return nil, err
 	}
 	if server.DeletionTimestamp == nil {
@@ -115,7 +119,10 @@ func (r *Reader) objects(ctx context.Context, server *v1alpha1.MCPServer) (o Obj
 	if err != nil {
 		return Objects{}, err
 	}
-	labelled := []client.ListOption{client.InNamespace(server.Namespace), client.MatchingLabels{workload.LabelServer: name}}
+	labelled := []client.ListOption{
+		client.InNamespace(server.Namespace),
+		client.MatchingLabels{workload.LabelServer: name},
+	}
 	configs := &metav1.PartialObjectMetadataList{}
 	configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 	if err := r.Cache.List(ctx, configs, labelled...); err != nil {
@@ -138,7 +145,8 @@ func found[T client.Object](get func(string, client.Object) bool, name string, o
 // named: another one each time would be a write each time.
 func (r *Reader) pods(ctx context.Context, namespace, key string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := r.Cache.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{workload.LabelServer: key}); err != nil {
+	if err := r.Cache.List(ctx, pods, client.InNamespace(namespace),
+		client.MatchingLabels{workload.LabelServer: key}); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
@@ -184,7 +192,8 @@ func unseen[T any, O interface {
 
 // LiveProxy is the proxy as the API server has it, where the cache does not show one that is there.
 func (r *Reader) LiveProxy(ctx context.Context, server *v1alpha1.MCPServer) (*Proxy, error) {
-	live, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: server.Namespace, Name: workload.ProxyName(kinds.Key(server))}
+	live, key := &appsv1.Deployment{},
+		client.ObjectKey{Namespace: server.Namespace, Name: workload.ProxyName(kinds.Key(server))}
 	if err := r.Live.Get(ctx, key, live); err != nil {
 		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
 	}

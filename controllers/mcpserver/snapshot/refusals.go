@@ -89,10 +89,13 @@ func (r *Reader) refused(ctx context.Context, s *Snapshot) Refused {
 
 // refusedPods is what the API server said last to whoever tried to make a pod of
 // the backend, empty if that was before since.
-func refusedPods(ctx context.Context, live client.Reader, backend *appsv1.StatefulSet, since time.Time) (refusal string, err error) {
+func refusedPods(
+	ctx context.Context, live client.Reader, backend *appsv1.StatefulSet, since time.Time,
+) (refusal string, err error) {
 	events := &corev1.EventList{}
 	about := client.MatchingFields{"involvedObject.uid": string(backend.UID), "reason": "FailedCreate"}
-	if err := live.List(ctx, events, client.InNamespace(backend.Namespace), about, client.Limit(mostRefusals)); err != nil {
+	if err := live.List(ctx, events, client.InNamespace(backend.Namespace), about,
+		client.Limit(mostRefusals)); err != nil {
 		return "", fmt.Errorf("listing events: %w", err)
 	}
 	for i := range events.Items {

@@ -50,18 +50,29 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 		lists int
 		want  string
 	}{
-		"it lacks none":         {nil, time.Minute, 0, 0, ""},
-		"it has begun":          {[]func(*Objects){lacks}, 4 * time.Second, 6 * time.Second, 0, ""},
-		"it lacks them":         {[]func(*Objects){lacks}, time.Minute, askAgain, 1, "the last"},
-		"it is somebody else's": {[]func(*Objects){lacks, func(o *Objects) { o.Backend.OwnerReferences = nil }}, time.Minute, 0, 0, ""},
-		"a change is not seen":  {[]func(*Objects){lacks, func(o *Objects) { o.Backend.Generation = 99 }}, time.Minute, 0, 0, ""},
+		"it lacks none": {nil, time.Minute, 0, 0, ""},
+		"it has begun":  {[]func(*Objects){lacks}, 4 * time.Second, 6 * time.Second, 0, ""},
+		"it lacks them": {[]func(*Objects){lacks}, time.Minute, askAgain, 1, "the last"},
+		"it is somebody else's": {
+			[]func(*Objects){lacks, func(o *Objects) { o.Backend.OwnerReferences = nil }},
+			time.Minute,
+			0, 0, "",
+		},
+		"a change is not seen": {
+			[]func(*Objects){lacks, func(o *Objects) { o.Backend.Generation = 99 }},
+			time.Minute, 0, 0,
+			"",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, objects := starts()
 			for _, edit := range tc.edits {
 				edit(&objects)
 			}
-			cluster := &asked{events: []corev1.Event{event(-time.Second, "of before"), event(20*time.Second, "the last"), event(10*time.Second, "an earlier one")}}
+			cluster := &asked{events: []corev1.Event{
+				event(-time.Second, "of before"), event(20*time.Second, "the last"),
+				event(10*time.Second, "an earlier one"),
+			}}
 			now := noon.Add(tc.after)
 			r, told := NewReader(kinds.Servers(), nil, cluster), ""
 			expect := func(again time.Duration, lists int) {
@@ -103,10 +114,12 @@ var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 func starts() (*v1alpha1.MCPServer, Objects) {
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", UID: "uid"}}
 	server.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUpdating, LastTransitionTime: metav1.NewTime(noon),
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUpdating,
+		LastTransitionTime: metav1.NewTime(noon),
 	}}
 	backend := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: "echo-backend", Generation: 2, OwnerReferences: []metav1.OwnerReference{{UID: "uid", Controller: new(true)}},
+		Namespace: "ns", Name: "echo-backend", Generation: 2,
+		OwnerReferences: []metav1.OwnerReference{{UID: "uid", Controller: new(true)}},
 	}}
 	backend.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 1}
 	return server, Objects{Backend: backend}

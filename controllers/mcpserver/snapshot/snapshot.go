@@ -99,11 +99,13 @@ func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
 	server := kinds.Form(object)
 	s := &Snapshot{
 		Object: object, Server: server, Kind: kinds.Of(server), Now: now,
-		Account: childOf(server, objects.Account), Role: childOf(server, objects.Role), Binding: childOf(server, objects.Binding),
+		Account: childOf(server, objects.Account), Role: childOf(server, objects.Role),
+		Binding: childOf(server, objects.Binding),
 		Service: childOf(server, objects.Service),
 		Tracks: map[TrackID]*Track{Incumbent: {
 			Proxy: proxyOf(server, objects.Proxy), Backend: backendOf(server, objects.Backend),
-			Calls: childOf(server, objects.Calls), Names: childOf(server, objects.Names), Policy: childOf(server, objects.Policy),
+			Calls: childOf(server, objects.Calls), Names: childOf(server, objects.Names),
+			Policy: childOf(server, objects.Policy),
 		}},
 		Pods: podsOf(objects.Pods), Configs: objects.Configs, Leftover: objects.Leftover, Hidden: objects.Hidden,
 		Last: reported(server), runConfigs: objects.RunConfigs,

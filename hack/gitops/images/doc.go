@@ -1,5 +1,5 @@
-// Package images names the kinds of Flux's image automation and of its helm-controller, for build.sh in the folder above: it makes
-// their CRDs of them, as Flux does.
+// Package images names the kinds of Flux's image automation and of its helm-controller, for build.sh in the folder
+// above: it makes their CRDs of them, as Flux does.
 package images
 
 import (

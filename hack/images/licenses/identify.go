@@ -36,13 +36,15 @@ func identify(modules []*module) error {
 				}
 			}
 			if !found {
-				refused = append(refused, fmt.Errorf("%s %s: %s is no licence that the classifier knows", m.path, m.version, t.name))
+				refused = append(refused, fmt.Errorf("%s %s: %s is no licence that the classifier knows", m.path, m.version,
+					t.name))
 			}
 		}
 		m.licences = slices.Sorted(maps.Keys(names))
 		for _, name := range m.licences {
 			if !slices.Contains(permissive, name) {
-				refused = append(refused, fmt.Errorf("%s %s: %s is not on the list of licences that may be linked", m.path, m.version, name))
+				refused = append(refused, fmt.Errorf("%s %s: %s is not on the list of licences that may be linked", m.path,
+					m.version, name))
 			}
 		}
 	}

@@ -69,7 +69,10 @@ func TestEveryTextAboveAPackageCounts(t *testing.T) {
 		t.Errorf("the page is\n%s\nwant a last row\n%s", list, row)
 	}
 	texts := string(thirdParty(modules))
-	for _, want := range []string{"Copyright (c) 2020 Somebody", "Somebody made this.", "More rights.", "Grant of Patent License"} {
+	for _, want := range []string{
+		"Copyright (c) 2020 Somebody", "Somebody made this.", "More rights.",
+		"Grant of Patent License",
+	} {
 		if strings.Count(texts, want) != 1 {
 			t.Errorf("the texts have %q %d times, want it once", want, strings.Count(texts, want))
 		}
@@ -89,7 +92,10 @@ func TestWhatMayNotBeLinkedIsRefused(t *testing.T) {
 	if err == nil {
 		t.Fatal("nothing is refused")
 	}
-	for _, want := range []string{"example.com/copyleft v1.0.0: MPL-2.0 is not on the list", "example.com/odd v1.0.0: LICENSE is no licence"} {
+	for _, want := range []string{
+		"example.com/copyleft v1.0.0: MPL-2.0 is not on the list",
+		"example.com/odd v1.0.0: LICENSE is no licence",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}

@@ -4,9 +4,9 @@
 //	go -C hack/images run ./licenses -page docs/maintainers/licenses.md              the list, for people
 //	go -C hack/images run ./licenses -texts bin/licenses/THIRD_PARTY    the texts, as the images carry them
 //
-// What is linked is what `go list` says for the platforms that a command is given away for. A package's licences are those in
-// its folder and in every folder above it up to the module's root: forks that a module carries have a text of their own.
-// Relative paths start at the root of the repository.
+// What is linked is what `go list` says for the platforms that a command is given away for. A package's licences are
+// those in its folder and in every folder above it up to the module's root: forks that a module carries have a text of
+// their own. Relative paths start at the root of the repository.
 package main
 
 import (

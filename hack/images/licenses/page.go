@@ -8,9 +8,12 @@ import (
 
 const heading = `# Licences of what the binaries are linked from
 
-Written by ` + "`make licenses`" + `, checked by ` + "`make verify`" + `. Each module is permissive: its text must be passed on with a
-binary, and nothing else. The images carry Freehold's own licence as ` + "`/licenses/LICENSE`" + ` and all of these texts, with
-that of the Go standard library, as ` + "`/licenses/THIRD_PARTY`" + `. Test and build tools are not linked, and not listed.
+Written by ` + "`make licenses`" + `, checked by ` + "`make verify`" +
+	`. Each module is permissive: its text must be passed on with a
+binary, and nothing else. The images carry Freehold's own licence as ` + "`/licenses/LICENSE`" +
+	` and all of these texts, with
+that of the Go standard library, as ` + "`/licenses/THIRD_PARTY`" +
+	`. Test and build tools are not linked, and not listed.
 
 | module | version | licence | in |
 | --- | --- | --- | --- |
@@ -21,7 +24,8 @@ func page(modules []*module) []byte {
 	var out bytes.Buffer
 	out.WriteString(heading)
 	for _, m := range modules {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.path, m.version, strings.Join(m.licences, " AND "), strings.Join(m.in, ", "))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.path, m.version, strings.Join(m.licences, " AND "),
+			strings.Join(m.in, ", "))
 	}
 	return out.Bytes()
 }
@@ -43,7 +47,8 @@ func thirdParty(modules []*module) []byte {
 		}
 	}
 	for _, content := range order {
-		fmt.Fprintf(&out, "\n%s%s\n%s\n%s\n", line, strings.Join(owners[content], "\n"), line, strings.TrimRight(content, "\n"))
+		fmt.Fprintf(&out, "\n%s%s\n%s\n%s\n", line, strings.Join(owners[content], "\n"), line,
+			strings.TrimRight(content, "\n"))
 	}
 	return out.Bytes()
 }

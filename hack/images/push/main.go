@@ -1,6 +1,7 @@
-// Push pushes what a release is made of to a registry: an OCI image layout, as this folder's program writes it, with its
-// SBOMs as referrers; or a chart that `helm package` made, as the artifact that `helm pull` takes. It prints the reference with
-// its digest. Equal files have equal digests, unlike with `helm push`, which puts the time into the manifest.
+// Push pushes what a release is made of to a registry: an OCI image layout, as this folder's program writes it, with
+// its SBOMs as referrers; or a chart that `helm package` made, as the artifact that `helm pull` takes. It prints the
+// reference with its digest. Equal files have equal digests, unlike with `helm push`, which puts the time into the
+// manifest.
 //
 //	go -C hack/images run ./push -to registry.example.com/freehold/operator:v1.2.3 -layout bin/images/operator
 //	go -C hack/images run ./push -to registry.example.com/freehold/charts/freehold:1.2.3 -chart freehold-1.2.3.tgz
@@ -72,8 +73,8 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// pushLayout pushes the one index of a layout under the tag, then the artifacts beside it, which name its images as their
-// subjects.
+// pushLayout pushes the one index of a layout under the tag, then the artifacts beside it, which name its images as
+// their subjects.
 func pushLayout(ref name.Tag, folder string, options ...remote.Option) (digest v1.Hash, err error) {
 	top, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
@@ -137,7 +138,8 @@ func pushChart(ref name.Tag, file string, options ...remote.Option) (v1.Hash, er
 			return v1.Hash{}, err
 		}
 	}
-	manifest, err := json.Marshal(v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: parts[0], Layers: parts[1:]})
+	manifest, err := json.Marshal(
+		v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: parts[0], Layers: parts[1:]})
 	if err != nil {
 		return v1.Hash{}, err
 	}

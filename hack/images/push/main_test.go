@@ -36,7 +36,10 @@ func packed(t *testing.T) string {
 	var content bytes.Buffer
 	compressed := gzip.NewWriter(&content)
 	archive := tar.NewWriter(compressed)
-	for _, file := range [][2]string{{"x/charts/below/Chart.yaml", "name: below"}, {"x/Chart.yaml", "name: x\nversion: 1.2.3\n"}} {
+	for _, file := range [][2]string{
+		{"x/charts/below/Chart.yaml", "name: below"},
+		{"x/Chart.yaml", "name: x\nversion: 1.2.3\n"},
+	} {
 		if err := archive.WriteHeader(&tar.Header{Name: file[0], Mode: 0o644, Size: int64(len(file[1]))}); err != nil {
 			t.Fatal(err)
 		}
@@ -86,10 +89,12 @@ func TestAChartIsAnArtifactOfHelm(t *testing.T) {
 		}
 		config, err := image.RawConfigFile()
 		var metadata map[string]string
-		if err != nil || json.Unmarshal(config, &metadata) != nil || metadata["name"] != "x" || metadata["version"] != "1.2.3" {
+		if err != nil || json.Unmarshal(config, &metadata) != nil || metadata["name"] != "x" ||
+			metadata["version"] != "1.2.3" {
 			t.Errorf("the configuration is %s (%v), want Chart.yaml as JSON", config, err)
 		}
-		if manifest.Config.MediaType != chartConfig || len(manifest.Layers) != 1 || manifest.Layers[0].MediaType != chartContent {
+		if manifest.Config.MediaType != chartConfig || len(manifest.Layers) != 1 ||
+			manifest.Layers[0].MediaType != chartContent {
 			t.Errorf("the manifest is %+v", manifest)
 		}
 	}
@@ -113,7 +118,8 @@ func TestALayoutIsPushedWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := serve(t) + "/x:v1"
-	if err := run([]string{"-to", to, "-layout", folder}, io.Discard); err == nil || !strings.Contains(err.Error(), "holds no index") {
+	if err := run([]string{"-to", to, "-layout", folder}, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "holds no index") {
 		t.Errorf("a layout without an index is pushed: %v", err)
 	}
 	if err := target.AppendIndex(index); err != nil {
@@ -143,7 +149,12 @@ func TestALayoutIsPushedWhole(t *testing.T) {
 }
 
 func TestFlagsOfPush(t *testing.T) {
-	for _, args := range [][]string{{}, {"-to", "x/y:1"}, {"-to", "x/y:1", "-layout", "a", "-chart", "b"}, {"-to", "no tag", "-chart", "b"}} {
+	for _, args := range [][]string{
+		{},
+		{"-to", "x/y:1"},
+		{"-to", "x/y:1", "-layout", "a", "-chart", "b"},
+		{"-to", "no tag", "-chart", "b"},
+	} {
 		if err := run(args, io.Discard); err == nil {
 			t.Errorf("%q is taken", args)
 		}

@@ -1,4 +1,5 @@
-// Registry is a registry in memory, for hack/verify-release.sh: at an address of the loopback interface, until it is stopped.
+// Registry is a registry in memory, for hack/verify-release.sh: at an address of the loopback interface, until it is
+// stopped.
 //
 //	go -C hack/images run ./registry 127.0.0.1:5000
 package main

@@ -1,5 +1,6 @@
-// Roots writes the root certificates that the public web rests on, in PEM, for an image that is made from nothing: the ones
-// of Mozilla, as the Go project ships them. Those that Mozilla trusts within limits only, which PEM cannot say, are left out.
+// Roots writes the root certificates that the public web rests on, in PEM, for an image that is made from nothing: the
+// ones of Mozilla, as the Go project ships them. Those that Mozilla trusts within limits only, which PEM cannot say,
+// are left out.
 //
 //	go -C hack/images run ./roots > bin/roots.pem
 package main

@@ -102,7 +102,8 @@ func (c *clockRule) call(call *ast.CallExpr) {
 		return
 	}
 	if hidden.has(fn) {
-		c.pass.Reportf(call.Pos(), "%s reads the clock where a condition has no time, and writes into the object that was read: state the condition with conditions.Stamp", fn.Name())
+		c.pass.Reportf(call.Pos(), "%s reads the clock where a condition has no time, and writes into the object that was "+
+			"read: state the condition with conditions.Stamp", fn.Name())
 		return
 	}
 	if recv := fn.Signature().Recv(); recv != nil && isCondition(recv.Type()) {
@@ -114,7 +115,8 @@ func (c *clockRule) call(call *ast.CallExpr) {
 
 func (c *clockRule) value(expr ast.Expr) {
 	if c.fromClock(expr) || c.tells(expr) {
-		c.pass.Reportf(expr.Pos(), "a condition reads the clock here, so that each pass writes another time: take the time as an argument, and keep that of the live condition while its status is the same, as conditions.Stamp does")
+		c.pass.Reportf(expr.Pos(), "a condition reads the clock here, so that each pass writes another time: take the time "+
+			"as an argument, and keep that of the live condition while its status is the same, as conditions.Stamp does")
 	}
 }
 
@@ -200,7 +202,8 @@ func (c *clockRule) callee(call *ast.CallExpr) *types.Func {
 // isCondition reports whether t is a condition, or states one.
 func isCondition(t types.Type) bool {
 	n := named(t)
-	return n != nil && (strings.HasSuffix(n.Name(), "Condition") || strings.HasSuffix(n.Name(), "ConditionApplyConfiguration"))
+	return n != nil && (strings.HasSuffix(n.Name(), "Condition") ||
+		strings.HasSuffix(n.Name(), "ConditionApplyConfiguration"))
 }
 
 // isTime reports whether t is a moment, also behind a pointer.

@@ -147,5 +147,6 @@ func (m *managerRule) report(expr ast.Expr, value string) {
 		}
 		return true
 	})
-	m.pass.Reportf(expr.Pos(), "%q is a field manager: use its constant in apis/contract, or declare it there with its grants", value)
+	m.pass.Reportf(expr.Pos(), "%q is a field manager: use its constant in apis/contract, or declare it there with its "+
+		"grants", value)
 }

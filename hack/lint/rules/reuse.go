@@ -149,7 +149,8 @@ func uses(instruction ssa.Instruction, intent ssa.Value) bool {
 		return false
 	}
 	for _, operand := range instruction.Operands(nil) {
-		if *operand != nil && slices.ContainsFunc(origins(*operand, true), func(o ssa.Value) bool { return same(o, intent) }) {
+		if *operand != nil && slices.ContainsFunc(origins(*operand, true),
+			func(o ssa.Value) bool { return same(o, intent) }) {
 			return true
 		}
 	}

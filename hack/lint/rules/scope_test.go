@@ -25,7 +25,8 @@ func TestWhatIsJudged(t *testing.T) {
 		"test/library/operatorish": {false, false, false},
 	} {
 		pass := &analysis.Pass{Pkg: types.NewPackage(module+"/"+path, "x")}
-		if judged(pass, writers...) != want.writes || judged(pass, language, contract, operators) != want.managers || judged(pass) != want.clock {
+		if judged(pass, writers...) != want.writes || judged(pass, language, contract, operators) != want.managers ||
+			judged(pass) != want.clock {
 			t.Errorf("%s: writes %t, managers %t, clock %t, want %+v",
 				path, judged(pass, writers...), judged(pass, language, contract, operators), judged(pass), want)
 		}

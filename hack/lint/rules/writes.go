@@ -22,9 +22,18 @@ var verbs = []struct {
 	source
 	instead string
 }{
-	{source{"sigs.k8s.io/controller-runtime/pkg/client", matches(`^(Create|Update|Patch|Apply|Delete|DeleteAllOf)$`)}, state},
-	{source{"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil", matches(`^CreateOr`)}, "get, compare and update takes the fields of others: " + state},
-	{source{"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil", matches(`^(Add|Remove)Finalizer$`)}, "a finalizer is an intent of its own manager, and Release removes it"},
+	{
+		source{"sigs.k8s.io/controller-runtime/pkg/client", matches(`^(Create|Update|Patch|Apply|Delete|DeleteAllOf)$`)},
+		state,
+	},
+	{
+		source{"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil", matches(`^CreateOr`)},
+		"get, compare and update takes the fields of others: " + state,
+	},
+	{
+		source{"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil", matches(`^(Add|Remove)Finalizer$`)},
+		"a finalizer is an intent of its own manager, and Release removes it",
+	},
 	{source{"k8s.io/client-go/kubernetes", matches(`^(Create|Update|Patch|Apply|Delete|Bind|Evict)`)}, state},
 	{source{"k8s.io/client-go/gentype", matches(`^(Create|Update|Patch|Apply|Delete)`)}, state},
 	{source{"k8s.io/client-go/dynamic", matches(`^(Create|Update|Patch|Apply|Delete)`)}, state},

@@ -43,7 +43,10 @@ func main() {
 
 // objects are the kinds of the Prometheus Operator in renderings. Each must be there.
 func objects(renderings []string) (found []string, err error) {
-	kinds := map[string]any{"ServiceMonitor": &monitoringv1.ServiceMonitor{}, "PodMonitor": &monitoringv1.PodMonitor{}, "PrometheusRule": &monitoringv1.PrometheusRule{}}
+	kinds := map[string]any{
+		"ServiceMonitor": &monitoringv1.ServiceMonitor{}, "PodMonitor": &monitoringv1.PodMonitor{},
+		"PrometheusRule": &monitoringv1.PrometheusRule{},
+	}
 	for _, file := range renderings {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -38,7 +38,8 @@ func pass(s *kit.Env, requests *kit.Requests) {
 	counted, err := client.New(requests.Wrap(s.Config), client.Options{Scheme: s.Scheme})
 	s.Must(err, "building the guard's client")
 	controller := guard.Guard{Client: counted}
-	_, err = controller.Reconcile(s.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: s.Namespace, Name: "search"}})
+	_, err = controller.Reconcile(s.Ctx,
+		ctrl.Request{NamespacedName: client.ObjectKey{Namespace: s.Namespace, Name: "search"}})
 	s.Must(err, "a pass of the guard")
 }
 

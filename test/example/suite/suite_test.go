@@ -50,7 +50,8 @@ var _ = Describe("a server with a team", func() {
 		s.Apply("git", kit.Server("search", "registry.example.com/search:1", ""))
 		s.AwaitCondition(server, v1alpha1.ConditionReady, metav1.ConditionTrue)
 
-		s.Apply("teams", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: search, labels: {example.com/team: blue}}\n")
+		s.Apply("teams", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: search, labels: "+
+			"{example.com/team: blue}}\n")
 		controller := guard.Guard{Client: s.Client}
 		_, err := controller.Reconcile(s.Ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(server)})
 		Expect(err).NotTo(HaveOccurred())

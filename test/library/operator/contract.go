@@ -25,9 +25,10 @@ func Contract() ownership.Contract {
 		Manager: HTML, Identity: "wiki-operator", Mode: ownership.Exclusive, Create: true,
 		Object: ownership.Object{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")},
 		Names:  []string{"PAGE-html"},
-		Fields: ownership.Paths(`metadata.labels["wiki.example.com/page"]`, `metadata.ownerReferences[*]`, `data["index.html"]`),
-		Owner:  ownership.Object{GroupVersionKind: GroupVersion.WithKind("Page")},
-		Why:    "carries the page to whoever serves it",
+		Fields: ownership.Paths(`metadata.labels["wiki.example.com/page"]`, `metadata.ownerReferences[*]`,
+			`data["index.html"]`),
+		Owner: ownership.Object{GroupVersionKind: GroupVersion.WithKind("Page")},
+		Why:   "carries the page to whoever serves it",
 	}, {
 		Manager: Status, Identity: "wiki-operator", Mode: ownership.Exclusive,
 		Object: ownership.Object{GroupVersionKind: GroupVersion.WithKind("Page"), Subresource: "status"},

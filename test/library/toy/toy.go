@@ -63,7 +63,9 @@ func (Kind) Row() contract.Config {
 func (Kind) New() frame.Object { return &MCPToolConfig{} }
 
 // Intent states a status.
-func (Kind) Intent(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration {
+func (Kind) Intent(
+	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration,
+) runtime.ApplyConfiguration {
 	return v1alpha1ac.MCPOIDCConfig(name, namespace).WithKind("MCPToolConfig").WithStatus(status)
 }
 

@@ -68,7 +68,8 @@ func adopt(results []Result, old service, stage Stage) []Result {
 func known(main *Result, old service) {
 	if url, stated := get(main.Object, "spec.proxy.publicURL"); stated {
 		main.Remarks = append(main.Remarks,
-			fmt.Sprintf("spec.proxy.publicURL: %q -- clients that open event streams have to use this host, and not that of Service %s", url, old.name))
+			fmt.Sprintf("spec.proxy.publicURL: %q -- clients that open event streams have to use this host, and not that of "+
+				"Service %s", url, old.name))
 		return
 	}
 	namespace, _ := get(main.Object, "metadata.namespace")

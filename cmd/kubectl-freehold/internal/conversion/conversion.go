@@ -134,7 +134,8 @@ func (c *conversion) end(r run, stage Stage) []Result {
 	c.holdBack()
 	from := fmt.Sprintf("%s %s, %s of %s", c.source.GetKind(), name(c.source), c.source.GetAPIVersion(), c.kind.product)
 	if c.kind.to == "" {
-		return []Result{{From: from, Remarks: append([]string{"kind " + c.kind.kind + " has no equal: " + c.kind.note}, c.remarks...)}}
+		return []Result{{From: from, Remarks: append([]string{"kind " + c.kind.kind + " has no equal: " + c.kind.note},
+			c.remarks...)}}
 	}
 	results := []Result{}
 	for _, extra := range c.more {
@@ -231,7 +232,8 @@ func ofTool(key string) bool {
 	if domain == "app.kubernetes.io" {
 		return name == "managed-by" || name == "instance" // Helm's, and Argo CD's
 	}
-	return name != "" && slices.ContainsFunc(toolDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+	return name != "" && slices.ContainsFunc(toolDomains,
+		func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
 func (c *conversion) apply(k kind, r row) {
@@ -239,7 +241,8 @@ func (c *conversion) apply(k kind, r row) {
 	if !found && r.absent != nil {
 		value, found = r.absent, true
 	}
-	if !found || value == nil || r.guards && value == "" || r.granted != nil && fmt.Sprint(value) == fmt.Sprint(r.granted) {
+	if !found || value == nil || r.guards && value == "" ||
+		r.granted != nil && fmt.Sprint(value) == fmt.Sprint(r.granted) {
 		return
 	}
 	take := r.take
@@ -265,7 +268,8 @@ func (c *conversion) stdio() {
 	transport, _ := get(c.main, "spec.transport")
 	command, _ := get(c.main, "spec.command")
 	if list, _ := command.([]any); transport == "stdio" && len(list) == 0 {
-		c.remark("spec.transport", transport, "write the image's entrypoint into spec.command, which stdio needs: Freehold's bridge starts it as its child")
+		c.remark("spec.transport", transport,
+			"write the image's entrypoint into spec.command, which stdio needs: Freehold's bridge starts it as its child")
 	}
 }
 

@@ -32,27 +32,38 @@ func kmcp() []kind {
 			{from: "spec.deployment.volumes", to: "spec.volumes", take: withoutHostPaths},
 			{from: "spec.deployment.volumeMounts", to: "spec.volumeMounts"},
 			{from: "spec.deployment.serviceAccountName", to: "spec.serviceAccountName"},
-			{from: "spec.deployment.serviceAccount", note: "Freehold makes no ServiceAccount for the image: make one with these labels and annotations, and name it in spec.serviceAccountName"},
+			{
+				from: "spec.deployment.serviceAccount",
+				note: "Freehold makes no ServiceAccount for the image: make one with these labels and annotations, and name it " +
+					"in spec.serviceAccountName",
+			},
 			{from: "spec.deployment.replicas", to: "spec.replicas", note: "leave it out if an autoscaler sets it"},
 			{from: "spec.deployment.resources.limits", to: "spec.resources.limits"},
 			{from: "spec.deployment.resources.requests", to: "spec.resources.requests"},
 			{from: "spec.deployment.resources.claims", note: "MCPServer has no such field"},
 			{from: "spec.deployment.sidecars", to: "spec.podTemplate.spec.containers"},
-			{from: "spec.deployment.securityContext", to: "spec.podTemplate.spec.containers[name=server].securityContext", take: inContainer("securityContext")},
+			{
+				from: "spec.deployment.securityContext", to: "spec.podTemplate.spec.containers[name=server].securityContext",
+				take: inContainer("securityContext"),
+			},
 			{from: "spec.deployment.podSecurityContext", to: "spec.podTemplate.spec.securityContext"},
 			{from: "spec.deployment.labels", to: "spec.podTemplate.metadata.labels"},
 			{from: "spec.deployment.annotations", to: "spec.podTemplate.metadata.annotations"},
 			{from: "spec.deployment.tolerations", to: "spec.podTemplate.spec.tolerations"},
 			{from: "spec.deployment.affinity", to: "spec.podTemplate.spec.affinity"},
 			{from: "spec.deployment.nodeSelector", to: "spec.podTemplate.spec.nodeSelector"},
-			{from: "spec.deployment.initContainer", note: "Freehold's own bridge serves stdio, and its image is that of the chart"},
+			{
+				from: "spec.deployment.initContainer",
+				note: "Freehold's own bridge serves stdio, and its image is that of the chart",
+			},
 			{from: "spec.timeout", note: "clients set their own; the proxy ends no call that is in progress"},
 			{from: "spec.authn", guards: true, note: "write an MCPOIDCConfig, and spec.oidcConfigRef"},
 			{from: "spec.clientAuthn", guards: true, note: "write an MCPOIDCConfig, and spec.oidcConfigRef"},
 			{from: "spec.authz.server", guards: true, note: "write an MCPOIDCConfig, and spec.oidcConfigRef"},
 			{from: "spec.authz", guards: true, note: "write Cedar policies in spec.authzConfig instead of CEL rules"},
 			{from: "spec.routeFilter.cors.allowOrigins", to: "spec.proxy.allowedOrigins"},
-			{from: "spec.routeFilter", note: "the proxy answers CORS requests of spec.proxy.allowedOrigins with the headers that MCP needs"},
+			{from: "spec.routeFilter", note: "the proxy answers CORS requests of spec.proxy.allowedOrigins with the headers " +
+				"that MCP needs"},
 		},
 	}}
 }

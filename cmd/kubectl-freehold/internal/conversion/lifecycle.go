@@ -21,20 +21,45 @@ func lifecycle() []kind {
 			{from: "spec.runtime.replicas", to: "spec.replicas", note: "leave it out if an autoscaler sets it"},
 			{from: "spec.runtime.security.serviceAccountName", to: "spec.serviceAccountName"},
 			{from: "spec.runtime.security.podSecurityContext", to: "spec.podTemplate.spec.securityContext"},
-			{from: "spec.runtime.security.securityContext", to: "spec.podTemplate.spec.containers[name=server].securityContext", take: inContainer("securityContext")},
+			{
+				from: "spec.runtime.security.securityContext", to: "spec.podTemplate.spec.containers[name=server].securityContext",
+				take: inContainer("securityContext"),
+			},
 			{from: "spec.runtime.resources.limits", to: "spec.resources.limits"},
 			{from: "spec.runtime.resources.requests", to: "spec.resources.requests"},
 			{from: "spec.runtime.resources.claims", note: "MCPServer has no such field"},
-			{from: "spec.runtime.health.livenessProbe", to: "spec.podTemplate.spec.containers[name=server].livenessProbe", take: inContainer("livenessProbe")},
-			{from: "spec.runtime.health.readinessProbe", note: "Freehold has a readiness probe of its own, of spec.port: its times can be set in spec.podTemplate"},
-			{from: "spec.mcp.stateless", granted: true, note: "with more than one replica, see the field description of spec.replicas about sessions"},
-			{from: "spec.extraLabels", to: "spec.podTemplate.metadata.labels", note: "the proxy's Service has labels of its own: spec.proxy.service.labels"},
-			{from: "spec.extraAnnotations", to: "spec.podTemplate.metadata.annotations", note: "the proxy's Service has annotations of its own: spec.proxy.service.annotations"},
-			{from: "spec.network.ingressFrom", guards: true, note: "write a NetworkPolicy that selects the pods with the labels freehold.dev/server: NAME and app.kubernetes.io/component: proxy"},
+			{
+				from: "spec.runtime.health.livenessProbe", to: "spec.podTemplate.spec.containers[name=server].livenessProbe",
+				take: inContainer("livenessProbe"),
+			},
+			{
+				from: "spec.runtime.health.readinessProbe",
+				note: "Freehold has a readiness probe of its own, of spec.port: its times can be set in spec.podTemplate",
+			},
+			{
+				from: "spec.mcp.stateless", granted: true,
+				note: "with more than one replica, see the field description of spec.replicas about sessions",
+			},
+			{
+				from: "spec.extraLabels", to: "spec.podTemplate.metadata.labels",
+				note: "the proxy's Service has labels of its own: spec.proxy.service.labels",
+			},
+			{
+				from: "spec.extraAnnotations", to: "spec.podTemplate.metadata.annotations",
+				note: "the proxy's Service has annotations of its own: spec.proxy.service.annotations",
+			},
+			{
+				from: "spec.network.ingressFrom", guards: true,
+				note: "write a NetworkPolicy that selects the pods with the labels freehold.dev/server: NAME and " +
+					"app.kubernetes.io/component: proxy",
+			},
 			{from: "spec.network.egressTo", to: "spec.network.egress", take: egressTo},
 			{from: "spec.network.egressPorts", to: "spec.network.egress", take: egressPorts},
 			{from: "spec.network.dnsEgressPeer", note: "port 53 stays allowed to every address"},
-			{from: "spec.transport.tls.enabled", granted: false, note: "the proxy calls the image without TLS: let the image listen without it"},
+			{
+				from: "spec.transport.tls.enabled", granted: false,
+				note: "the proxy calls the image without TLS: let the image listen without it",
+			},
 			{from: "spec.transport.tls", note: "the proxy calls the image without TLS"},
 			{from: "spec.gateway", note: "write an HTTPRoute to the Service NAME-proxy, and its URL into spec.proxy.publicURL"},
 		},

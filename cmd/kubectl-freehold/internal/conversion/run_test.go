@@ -12,14 +12,17 @@ import (
 
 // the objects of a run, of ToolHive and in one namespace.
 const (
-	askedFor = "kind: MCPServer\nmetadata: {name: byref}\nspec: {image: a, transport: streamable-http, authzConfigRef: {name: company}, oidcConfigRef: {name: login, audience: a}}"
-	open     = "kind: MCPServer\nmetadata: {name: open}\nspec: {image: a, transport: streamable-http}"
-	issued   = "kind: MCPOIDCConfig\nmetadata: {name: login}\nspec: {type: inline, inline: {issuer: 'https://login.example.com'}}"
+	askedFor = "kind: MCPServer\nmetadata: {name: byref}\nspec: {image: a, transport: streamable-http, authzConfigRef: " +
+		"{name: company}, oidcConfigRef: {name: login, audience: a}}"
+	open   = "kind: MCPServer\nmetadata: {name: open}\nspec: {image: a, transport: streamable-http}"
+	issued = "kind: MCPOIDCConfig\nmetadata: {name: login}\nspec: {type: inline, inline: {issuer: " +
+		"'https://login.example.com'}}"
 )
 
 // company is an MCPAuthzConfig with more in its config than policies.
 func company(more string) string {
-	return "kind: MCPAuthzConfig\nmetadata: {name: company}\nspec: {type: cedarv1, config: {policies: ['permit(principal, action, resource);'], " + more + "}}"
+	return "kind: MCPAuthzConfig\nmetadata: {name: company}\nspec: {type: cedarv1, config: {policies: " +
+		"['permit(principal, action, resource);'], " + more + "}}"
 }
 
 // together converts objects, and returns them by kind and name, with all that was said.
@@ -51,36 +54,84 @@ func together(t *testing.T, objects ...string) (made map[string]map[string]any, 
 // refused.
 func TestWhatAConfigurationLosesItsServersLose(t *testing.T) {
 	elsewhere := strings.Replace(askedFor, "{name: byref}", "{name: there, namespace: other}", 1)
-	alsoNamed := "kind: MCPServer\nmetadata: {name: other}\nspec: {image: a, transport: streamable-http, authzConfig: {type: inline, inline: {policies: ['permit(principal, action, resource);']}}, oidcConfigRef: {name: login, audience: a}}"
-	tokens := "kind: MCPOIDCConfig\nmetadata: {name: login}\nspec: {type: kubernetesServiceAccount, kubernetesServiceAccount: {serviceAccount: a}}"
+	alsoNamed := "kind: MCPServer\nmetadata: {name: other}\nspec: {image: a, transport: streamable-http, authzConfig: " +
+		"{type: inline, inline: {policies: ['permit(principal, action, resource);']}}, oidcConfigRef: {name: login, " +
+		"audience: a}}"
+	tokens := "kind: MCPOIDCConfig\nmetadata: {name: login}\nspec: {type: kubernetesServiceAccount, " +
+		"kubernetesServiceAccount: {serviceAccount: a}}"
 	for name, tc := range map[string]struct {
 		objects   []string
 		suspended []string // servers
 		withheld  bool     // the configuration has no spec
 		claim     string   // oidc.groupsClaim
 	}{
-		"nothing":                             {[]string{company(""), askedFor, issued, open}, nil, false, "groups"},
-		"the default claim":                   {[]string{company("group_claim_name: groups"), askedFor, issued}, nil, false, "groups"},
-		"the claim, with the login":           {[]string{company("group_claim_name: teams"), askedFor, issued, open}, nil, false, "teams"},
-		"the claim, in another order":         {[]string{open, issued, askedFor, company("group_claim_name: teams")}, nil, false, "teams"},
-		"the claim, without the login":        {[]string{company("group_claim_name: teams"), askedFor}, []string{"byref"}, false, ""},
-		"the claim, with a login of accounts": {[]string{company("group_claim_name: teams"), askedFor, tokens}, []string{"byref"}, false, ""},
-		"the claim, where another has groups": {[]string{company("group_claim_name: teams"), askedFor, issued, alsoNamed}, []string{"byref"}, false, "groups"},
-		"the claim, for nobody":               {[]string{company("group_claim_name: teams"), issued, open}, nil, true, "groups"},
-		"roles":                               {[]string{company("role_claim_name: roles"), askedFor, issued, open}, []string{"byref"}, false, "groups"},
-		"roles, for nobody":                   {[]string{company("role_claim_name: roles")}, nil, true, ""},
-		"roles, for another namespace":        {[]string{strings.Replace(company("role_claim_name: roles"), "{name: company}", "{name: company, namespace: tools}", 1), elsewhere}, nil, true, ""},
-		"types of groups":                     {[]string{company("group_entity_type: Team"), askedFor}, []string{"byref"}, false, ""},
-		"the usual type":                      {[]string{company("group_entity_type: THVGroup"), askedFor}, nil, false, ""},
-		"another provider's claims":           {[]string{company("primary_upstream_provider: okta"), askedFor}, []string{"byref"}, false, ""},
-		"a field of a newer version":          {[]string{company("denied_networks: [a]"), askedFor}, []string{"byref"}, false, ""},
+		"nothing": {[]string{company(""), askedFor, issued, open}, nil, false, "groups"},
+		"the default claim": {
+			[]string{company("group_claim_name: groups"), askedFor, issued},
+			nil, false,
+			"groups",
+		},
+		"the claim, with the login": {
+			[]string{company("group_claim_name: teams"), askedFor, issued, open},
+			nil,
+			false, "teams",
+		},
+		"the claim, in another order": {
+			[]string{open, issued, askedFor, company("group_claim_name: teams")},
+			nil,
+			false, "teams",
+		},
+		"the claim, without the login": {
+			[]string{company("group_claim_name: teams"), askedFor},
+			[]string{"byref"},
+			false, "",
+		},
+		"the claim, with a login of accounts": {
+			[]string{company("group_claim_name: teams"), askedFor, tokens},
+			[]string{"byref"},
+			false, "",
+		},
+		"the claim, where another has groups": {
+			[]string{company("group_claim_name: teams"), askedFor, issued, alsoNamed},
+			[]string{"byref"},
+			false, "groups",
+		},
+		"the claim, for nobody": {[]string{company("group_claim_name: teams"), issued, open}, nil, true, "groups"},
+		"roles": {
+			[]string{company("role_claim_name: roles"), askedFor, issued, open},
+			[]string{"byref"},
+			false, "groups",
+		},
+		"roles, for nobody": {[]string{company("role_claim_name: roles")}, nil, true, ""},
+		"roles, for another namespace": {
+			[]string{strings.Replace(company("role_claim_name: roles"), "{name: company}", "{name: company, namespace: tools}",
+				1), elsewhere}, nil, true, "",
+		},
+		"types of groups": {[]string{company("group_entity_type: Team"), askedFor}, []string{"byref"}, false, ""},
+		"the usual type":  {[]string{company("group_entity_type: THVGroup"), askedFor}, nil, false, ""},
+		"another provider's claims": {
+			[]string{company("primary_upstream_provider: okta"), askedFor},
+			[]string{"byref"},
+			false, "",
+		},
+		"a field of a newer version": {[]string{company("denied_networks: [a]"), askedFor}, []string{"byref"}, false, ""},
 		"a newer field of a login": {[]string{
 			company(""), askedFor, strings.Replace(issued, "inline: {", "inline: {requiredClaims: [a], ", 1), open,
 		}, []string{"byref"}, false, "groups"},
-		"a newer field of a login, for nobody": {[]string{strings.Replace(issued, "inline: {", "inline: {requiredClaims: [a], ", 1), open}, nil, true, ""},
-		"roles, for whoever is applied there":  {[]string{company("role_claim_name: roles"), elsewhere, askedFor}, []string{"byref", "there"}, false, ""},
-		"roles said to be in no claim":         {[]string{company("role_claim_name: ''"), askedFor}, nil, false, ""},
-		"a newer field of a server":            {[]string{strings.Replace(open, "image: a", "image: a, callerAuthConfigRef: {name: idp}", 1), askedFor}, []string{"open"}, false, ""},
+		"a newer field of a login, for nobody": {
+			[]string{strings.Replace(issued, "inline: {", "inline: {requiredClaims: [a], ", 1), open}, nil, true, "",
+		},
+		"roles, for whoever is applied there": {
+			[]string{company("role_claim_name: roles"), elsewhere, askedFor},
+			[]string{"byref", "there"},
+			false, "",
+		},
+		"roles said to be in no claim": {[]string{company("role_claim_name: ''"), askedFor}, nil, false, ""},
+		"a newer field of a server": {
+			[]string{strings.Replace(open, "image: a", "image: a, callerAuthConfigRef: {name: idp}", 1), askedFor},
+			[]string{"open"},
+			false, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made, said := together(t, tc.objects...)
@@ -95,7 +146,8 @@ func TestWhatAConfigurationLosesItsServersLose(t *testing.T) {
 				}
 			}
 			if withheld := strings.Contains(said,
-				"spec is left out, so that the API server refuses the object"); withheld != tc.withheld || withheld && !strings.Contains(said, "the API server refuses it: ") {
+				"spec is left out, so that the API server refuses the object"); withheld != tc.withheld ||
+				withheld && !strings.Contains(said, "the API server refuses it: ") {
 				t.Errorf("a configuration is unfinished: %t\n%s", withheld, said)
 			}
 			if claim, _ := get(made["MCPOIDCConfig/login"], "spec.oidc.groupsClaim"); text(claim) != tc.claim {
@@ -130,19 +182,32 @@ func TestAGuardWithoutContentSuspends(t *testing.T) {
 
 // One apply replaces what another stated before: of two objects with one name nobody knows which is meant.
 func TestObjectsOfOneNameAreHeldBack(t *testing.T) {
-	const ruled = "kind: MCPServer\nmetadata: {name: open}\nspec: {image: a, transport: streamable-http, authzConfig: {type: inline, inline: {policies: ['permit(principal, action, resource);']}}}"
+	const ruled = "kind: MCPServer\nmetadata: {name: open}\nspec: {image: a, transport: streamable-http, authzConfig: " +
+		"{type: inline, inline: {policies: ['permit(principal, action, resource);']}}}"
 	const login = "spec: {%s, oidcConfig: {type: inline, inline: {issuer: 'https://%s.example.com', audience: a}}}"
 	for name, tc := range map[string]struct {
 		objects  []string
 		heldBack int
 	}{
-		"a base and its patch":      {[]string{ruled, open}, 2},
-		"two namespaces":            {[]string{ruled, strings.Replace(open, "{name: open}", "{name: open, namespace: b}", 1)}, 0},
-		"a file twice":              {[]string{ruled, ruled}, 0},
-		"logins of two configs":     {[]string{issued, strings.Replace(issued, "login.", "other.", 1), askedFor}, 1},
-		"logins, and nobody":        {[]string{issued, strings.Replace(issued, "login.", "other.", 1)}, 2},
-		"logins that are made here": {[]string{"kind: MCPServer\nmetadata: {name: a}\n" + fmt.Sprintf(login, "image: a", "staff"), "kind: MCPRemoteProxy\nmetadata: {name: a}\n" + fmt.Sprintf(login, "remoteUrl: 'https://a.example.com'", "all")}, 2},
-		"one that is made here":     {[]string{strings.Replace(issued, "{name: login}", "{name: a-login}", 1), "kind: MCPServer\nmetadata: {name: a}\n" + fmt.Sprintf(login, "image: a", "staff")}, 1},
+		"a base and its patch": {[]string{ruled, open}, 2},
+		"two namespaces": {
+			[]string{ruled, strings.Replace(open, "{name: open}", "{name: open, namespace: b}", 1)},
+			0,
+		},
+		"a file twice":          {[]string{ruled, ruled}, 0},
+		"logins of two configs": {[]string{issued, strings.Replace(issued, "login.", "other.", 1), askedFor}, 1},
+		"logins, and nobody":    {[]string{issued, strings.Replace(issued, "login.", "other.", 1)}, 2},
+		"logins that are made here": {
+			[]string{
+				"kind: MCPServer\nmetadata: {name: a}\n" + fmt.Sprintf(login, "image: a", "staff"),
+				"kind: MCPRemoteProxy\nmetadata: {name: a}\n" + fmt.Sprintf(login, "remoteUrl: 'https://a.example.com'", "all"),
+			},
+			2,
+		},
+		"one that is made here": {[]string{
+			strings.Replace(issued, "{name: login}", "{name: a-login}", 1),
+			"kind: MCPServer\nmetadata: {name: a}\n" + fmt.Sprintf(login, "image: a", "staff"),
+		}, 1},
 	} {
 		_, said := together(t, tc.objects...)
 		if got := strings.Count(said, "spec.suspend is true") + strings.Count(said, "spec is left out"); got != tc.heldBack {
@@ -155,20 +220,24 @@ func TestObjectsOfOneNameAreHeldBack(t *testing.T) {
 func TestWhatIsNotAcceptedIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct{ object, says string }{
 		"annotations of an injector": {
-			"kind: MCPServer\nmetadata: {name: a}\nspec: {image: a, transport: streamable-http, resourceOverrides: {proxyDeployment: {podTemplateMetadataOverrides: {annotations: {vault.hashicorp.com/agent-inject: 'true'}}}}}",
+			"kind: MCPServer\nmetadata: {name: a}\nspec: {image: a, transport: streamable-http, resourceOverrides: " +
+				"{proxyDeployment: {podTemplateMetadataOverrides: {annotations: {vault.hashicorp.com/agent-inject: 'true'}}}}}",
 			"Freehold does not accept it: spec.proxy.podTemplate.metadata.annotations",
 		},
 		"an account of ours": {
-			"kind: MCPServer\nmetadata: {name: a}\nspec: {image: a, transport: streamable-http, serviceAccount: mkp-proxy-runner}",
+			"kind: MCPServer\nmetadata: {name: a}\nspec: {image: a, transport: streamable-http, serviceAccount: " +
+				"mkp-proxy-runner}",
 			"it: spec.serviceAccountName: ",
 		},
 		"a variable twice": {
-			"kind: MCPServer\nmetadata: {name: a}\nspec: {image: a, transport: streamable-http, env: [{name: A, value: b}], podTemplateSpec: {spec: {containers: [{name: mcp, env: [{name: A, value: c}]}]}}}",
+			"kind: MCPServer\nmetadata: {name: a}\nspec: {image: a, transport: streamable-http, env: [{name: A, value: b}], " +
+				"podTemplateSpec: {spec: {containers: [{name: mcp, env: [{name: A, value: c}]}]}}}",
 			`the API server refuses it: spec.env[1]: Duplicate value`,
 		},
 		"no account": {
 			"kind: MCPOIDCConfig\nmetadata: {name: a}\nspec: {type: kubernetesServiceAccount, kubernetesServiceAccount: {}}",
-			"spec.kubernetesServiceAccount: {} -- name the service accounts whose tokens are accepted in spec.kubernetes.serviceAccounts",
+			"spec.kubernetesServiceAccount: {} -- name the service accounts whose tokens are accepted in " +
+				"spec.kubernetes.serviceAccounts",
 		},
 		"policies of another kind": {
 			"kind: MCPAuthzConfig\nmetadata: {name: a}\nspec: {type: opa, config: {url: a}}",
@@ -182,7 +251,10 @@ func TestWhatIsNotAcceptedIsSaid(t *testing.T) {
 			"kind: MCPRemoteProxy\nmetadata: {name: a}\nspec: {remoteUrl: 'https://mcp.example.com/mcp?key=a'}",
 			"the API server refuses it: spec.url: ",
 		},
-		"no URL": {"kind: MCPRemoteProxy\nmetadata: {name: a}\nspec: {}", "the API server refuses it: spec.url: Required value"},
+		"no URL": {
+			"kind: MCPRemoteProxy\nmetadata: {name: a}\nspec: {}",
+			"the API server refuses it: spec.url: Required value",
+		},
 	} {
 		if _, said := together(t, tc.object); !strings.Contains(said, tc.says) {
 			t.Errorf("%s: want %q, got\n%s", name, tc.says, said)

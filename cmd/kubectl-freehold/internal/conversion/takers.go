@@ -48,7 +48,8 @@ func withoutHostPaths(c *conversion, to string, value any) string {
 		add(c.main, to, volume)
 	}
 	if len(refused) > 0 {
-		return fmt.Sprintf("hostPath is not allowed (%s): write a persistentVolumeClaim, configMap, secret or emptyDir of the same name", strings.Join(refused, ", "))
+		return fmt.Sprintf("hostPath is not allowed (%s): write a persistentVolumeClaim, configMap, secret or emptyDir of "+
+			"the same name", strings.Join(refused, ", "))
 	}
 	return ""
 }
@@ -125,7 +126,8 @@ func egressPorts(c *conversion, to string, value any) string {
 	return unnumbered
 }
 
-const noConnections = "the NetworkPolicy that Freehold makes enforces the profile none: try whether the server needs more"
+const noConnections = "the NetworkPolicy that Freehold makes enforces the profile none: try whether the server needs " +
+	"more"
 
 // permissionProfile turns ToolHive's own profiles into what the backend may connect to.
 func permissionProfile(c *conversion, to string, value any) string {
@@ -162,7 +164,8 @@ const (
 func proxyPort(c *conversion, to string, value any) string {
 	port := number(value)
 	if port < lowestProxyPort || port == probePort {
-		return "the proxy cannot listen there: its port is 1024 or more, and not 9440, where it answers probes; it listens on 8000"
+		return "the proxy cannot listen there: its port is 1024 or more, and not 9440, where it answers probes; it listens " +
+			"on 8000"
 	}
 	set(c.main, to, port)
 	return ""

@@ -19,10 +19,16 @@ func issuerRows(from, to string) []row {
 		{from: from + ".introspectionUrl", to: to + ".introspection.url"},
 		{from: from + ".clientId", to: to + ".introspection.clientID", take: withIntrospection},
 		{from: from + ".clientSecretRef", to: to + ".introspection.clientSecretRef", take: withIntrospection},
-		{from: from + ".clientSecret", secret: true, note: "a secret in the spec: put it into a Secret, and name that in oidc.introspection.clientSecretRef"},
+		{
+			from: from + ".clientSecret", secret: true,
+			note: "a secret in the spec: put it into a Secret, and name that in oidc.introspection.clientSecretRef",
+		},
 		{from: from + ".caBundleRef.configMapRef.name", to: to + ".caBundleRef.name"},
 		{from: from + ".caBundleRef.configMapRef.key", to: to + ".caBundleRef.key"},
-		{from: from + ".caBundleRef.configMapRef.optional", note: "a proxy does not start without the certificates that are named"},
+		{
+			from: from + ".caBundleRef.configMapRef.optional",
+			note: "a proxy does not start without the certificates that are named",
+		},
 		{from: from + ".thvCABundlePath", note: "put the certificates into a ConfigMap, and name that in oidc.caBundleRef"},
 		{from: from + ".jwksAuthTokenPath", note: "keys are fetched without a token"},
 		{from: from + ".jwksAllowPrivateIP", granted: false, note: "private addresses are always allowed"},
@@ -36,7 +42,8 @@ func issuerRows(from, to string) []row {
 func issuer(c *conversion, to string, value any) string {
 	set(c.main, to, value)
 	set(c.main, "spec.oidc.groupsClaim", "groups")
-	return "oidc.groupsClaim is where ToolHive looks for groups first; it also looks in other claims, as roles and cognito:groups, Freehold in one"
+	return "oidc.groupsClaim is where ToolHive looks for groups first; it also looks in other claims, as roles and " +
+		"cognito:groups, Freehold in one"
 }
 
 // withIntrospection sets a field that ours has for introspection only.
@@ -53,11 +60,18 @@ func accountRows(from, to string) []row {
 	return []row{
 		{from: from + ".serviceAccount", to: to + ".serviceAccounts", take: account},
 		{from: from + ".namespace", take: accountNamespace},
-		{from: from + ".issuer", granted: "https://kubernetes.default.svc", note: "the issuer is the cluster's own, found by the proxy"},
+		{
+			from: from + ".issuer", granted: "https://kubernetes.default.svc",
+			note: "the issuer is the cluster's own, found by the proxy",
+		},
 		{from: from + ".jwksUrl", note: "the keys are the cluster's own, found by the proxy"},
 		{from: from + ".introspectionUrl", note: "tokens are checked by the cluster's keys"},
-		{from: from + ".useClusterAuth", granted: true, note: "the proxy always asks the API server as its own service account"},
-		{from: from, guards: true, note: "name the service accounts whose tokens are accepted in spec.kubernetes.serviceAccounts"},
+		{
+			from: from + ".useClusterAuth", granted: true,
+			note: "the proxy always asks the API server as its own service account",
+		},
+		{from: from, guards: true, note: "name the service accounts whose tokens are accepted in " +
+			"spec.kubernetes.serviceAccounts"},
 	}
 }
 
@@ -130,10 +144,16 @@ func toolhiveAuthz() kind {
 			{from: "spec.type", guards: true, granted: "cedarv1", note: cedar},
 			{from: "spec.config.policies", to: "spec.policies", take: policies},
 			{from: "spec.config.entities_json", to: "spec.entities", take: entities},
-			{from: "spec.config.primary_upstream_provider", guards: true, note: "Freehold reads the claims of the token that the caller sends"},
+			{
+				from: "spec.config.primary_upstream_provider", guards: true,
+				note: "Freehold reads the claims of the token that the caller sends",
+			},
 			{from: claim, granted: defaultGroups, to: groupsOfLogin, take: groupsClaim(claim)},
 			{from: "spec.config.role_claim_name", guards: true, note: "policies can read the claim as principal.claim_NAME"},
-			{from: "spec.config.group_entity_type", guards: true, granted: "THVGroup", note: `groups are Group::"NAME" and THVGroup::"NAME": write one of the two in the policies`},
+			{
+				from: "spec.config.group_entity_type", guards: true, granted: "THVGroup",
+				note: `groups are Group::"NAME" and THVGroup::"NAME": write one of the two in the policies`,
+			},
 			{from: "spec.config", guards: true, note: cedar},
 		},
 	}

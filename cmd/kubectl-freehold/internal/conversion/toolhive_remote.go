@@ -11,7 +11,10 @@ func toolhiveRemote() []row {
 	return []row{
 		{from: "spec.remoteUrl", to: "spec.url", take: remoteURL},
 		{from: "spec.remoteURL", to: "spec.url", take: remoteURL}, // of earlier releases
-		{from: "spec.allowPrivateEndpoint", granted: false, note: "write the networks that the proxy may connect to into spec.allowedNetworks"},
+		{
+			from: "spec.allowPrivateEndpoint", granted: false,
+			note: "write the networks that the proxy may connect to into spec.allowedNetworks",
+		},
 		{from: "spec.podTemplateSpec", to: "spec.proxy.podTemplate", take: remotePodTemplate},
 		{from: "spec.transport", to: "spec.transport"},
 		{from: "spec.headerForward.addPlaintextHeaders", to: "spec.headers", take: plainHeaders},
@@ -20,8 +23,15 @@ func toolhiveRemote() []row {
 		{from: "spec.resources.requests", to: "spec.proxy.resources.requests"},
 		{from: "spec.serviceAccount", note: "the proxy runs as an account of its own, which Freehold makes"},
 		{from: "spec.groupRef", note: "label the object"},
-		{from: "spec.toolConfigRef", guards: true, note: "write Cedar policies in spec.authzConfig that permit call_tool for the tools that callers may use"},
-		{from: "spec.externalAuthConfigRef", guards: true, note: "write the server's credentials into spec.headers, from a Secret: tokens are not exchanged. If its type is embeddedAuthServer, callers logged in by it: write an MCPOIDCConfig, and spec.oidcConfigRef"},
+		{
+			from: "spec.toolConfigRef", guards: true,
+			note: "write Cedar policies in spec.authzConfig that permit call_tool for the tools that callers may use",
+		},
+		{
+			from: "spec.externalAuthConfigRef", guards: true,
+			note: "write the server's credentials into spec.headers, from a Secret: tokens are not exchanged. If its type is " +
+				"embeddedAuthServer, callers logged in by it: write an MCPOIDCConfig, and spec.oidcConfigRef",
+		},
 	}
 }
 
@@ -54,7 +64,8 @@ func remoteURL(c *conversion, to string, value any) string {
 		said = append(said, "calls and headers cross the network unencrypted: write https, and remove spec.allowHTTP")
 	}
 	if inside(at.Hostname()) {
-		said = append(said, "the proxy connects to public addresses only: write the network of this one into spec.allowedNetworks")
+		said = append(said, "the proxy connects to public addresses only: write the network of this one into "+
+			"spec.allowedNetworks")
 	}
 	return strings.Join(said, "; ")
 }

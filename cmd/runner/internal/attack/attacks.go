@@ -58,16 +58,20 @@ var attacks = []attack{
 		posts(ctx, p, 4, "", "["+strings.Repeat(one+",", 47)+one+"]")
 	}},
 	{"bodies of 64 KiB that do not end", true, func(ctx context.Context, p *process) {
-		raw(ctx, p.calls, 2300, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n"+strings.Repeat(" ", 65000))
+		raw(ctx, p.calls, 2300, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: "+
+			"65536\r\n\r\n"+strings.Repeat(" ", 65000))
 	}},
 	{"such bodies without policies", false, func(ctx context.Context, p *process) {
-		raw(ctx, p.calls, 2300, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n"+strings.Repeat(" ", 65000))
+		raw(ctx, p.calls, 2300, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: "+
+			"65536\r\n\r\n"+strings.Repeat(" ", 65000))
 	}},
 	{"calls of 60 KB that are not answered", false, func(ctx context.Context, p *process) {
-		posts(ctx, p, 2200, "hang", message("tools/call", `"name":"hang","arguments":{"x":"`+strings.Repeat("x", 60_000)+`"}`))
+		posts(ctx, p, 2200, "hang", message("tools/call",
+			`"name":"hang","arguments":{"x":"`+strings.Repeat("x", 60_000)+`"}`))
 	}},
 	{"subscriptions of 60 KB", false, func(ctx context.Context, p *process) {
-		post(ctx, p, 2200, "subscriptions/listen", "", message("subscriptions/listen", `"notifications":{"toolsListChanged":true},"x":"`+strings.Repeat("x", 60_000)+`"`))
+		post(ctx, p, 2200, "subscriptions/listen", "",
+			message("subscriptions/listen", `"notifications":{"toolsListChanged":true},"x":"`+strings.Repeat("x", 60_000)+`"`))
 	}},
 }
 
@@ -155,7 +159,8 @@ func sessions(ctx context.Context, p *process) {
 	client := &http.Client{Transport: &http.Transport{DialContext: from.DialContext}}
 	defer client.CloseIdleConnections()
 	for n := 0; ctx.Err() == nil; n++ {
-		body := strings.Replace(message("tools/list", `"x":0`), `"_meta":{`, fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"%d","version":"1"},`, n), 1)
+		body := strings.Replace(message("tools/list", `"x":0`), `"_meta":{`,
+			fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"%d","version":"1"},`, n), 1)
 		r, err := request(ctx, "http://"+p.calls+"/mcp", "tools/list", "", body)
 		if err != nil {
 			return
@@ -179,8 +184,10 @@ func slowly(ctx context.Context, p *process) {
 	defer func() { _ = conn.Close() }()            //nolint:errcheck // nothing is to be lost
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10) //nolint:errcheck,forcetypeassert // of this machine
 	body := message("tools/call", `"name":"film"`)
-	_, _ = fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+
-		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: film\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	_, _ = fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAccept: "+
+		"application/json, text/event-stream\r\n"+
+		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: film\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 	for ctx.Err() == nil {
 		if _, err := conn.Read(make([]byte, 64)); err != nil {
 			return

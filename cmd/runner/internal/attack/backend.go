@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// serveBackend is a server of the legacy era, so that calls of the modern one are translated. The name of the tool says what it does.
+// serveBackend is a server of the legacy era, so that calls of the modern one are translated. The name of the tool says
+// what it does.
 func serveBackend(ctx context.Context) (address string, end func(), err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,8 +1,8 @@
-// Command attack measures what memory the runner takes under each known way to make it take some, and how long calls of a victim beside
-// it take.
+// Command attack measures what memory the runner takes under each known way to make it take some, and how long calls of
+// a victim beside it take.
 //
-// main.go runs the attacks and tells the result; attacks.go has them, runner.go starts the runner and reads what it takes, backend.go is a
-// server of the legacy era, and victim.go calls.
+// main.go runs the attacks and tells the result; attacks.go has them, runner.go starts the runner and reads what it
+// takes, backend.go is a server of the legacy era, and victim.go calls.
 package main
 
 import (
@@ -29,8 +29,8 @@ const (
 // result is what one attack has come to.
 type result struct {
 	Attack string `json:"attack"`
-	// Before and Peak are bytes of the process that are resident, of which Files are mapped; Group is the most that the kernel has counted
-	// for it, with what it keeps of connections; 0 where that cannot be had.
+	// Before and Peak are bytes of the process that are resident, of which Files are mapped; Group is the most that the
+	// kernel has counted for it, with what it keeps of connections; 0 where that cannot be had.
 	Before int64 `json:"before"`
 	Peak   int64 `json:"peak"`
 	Files  int64 `json:"files"`
@@ -54,8 +54,8 @@ type report struct {
 	Results []result `json:"results"`
 }
 
-// roleVar names the attack that a process makes; without it, it is the victim, and the server behind the runner. Those who attack are other
-// machines: here they get what of the processors the others leave.
+// roleVar names the attack that a process makes; without it, it is the victim, and the server behind the runner. Those
+// who attack are other machines: here they get what of the processors the others leave.
 const roleVar = "FREEHOLD_ATTACK"
 
 func main() {
@@ -154,7 +154,8 @@ func (r report) print() {
 		} else if !one.Met {
 			told = "NOT MET"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%s\n", one.Attack, one.Before>>20, one.Peak>>20, one.Files>>20, one.Group>>20,
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%s\n", one.Attack, one.Before>>20, one.Peak>>20,
+			one.Files>>20, one.Group>>20,
 			one.Calls, one.Failed, one.P50.Seconds()*1000, one.P99.Seconds()*1000, told)
 	}
 	_ = w.Flush() //nolint:errcheck // of this process
@@ -169,5 +170,6 @@ func machine() string {
 	if err != nil {
 		kernel = []byte("unknown")
 	}
-	return fmt.Sprintf("%d cores, load %s; %s; %s", runtime.NumCPU(), strings.Fields(string(load))[0], strings.TrimSpace(string(kernel)), runtime.Version())
+	return fmt.Sprintf("%d cores, load %s; %s; %s", runtime.NumCPU(), strings.Fields(string(load))[0],
+		strings.TrimSpace(string(kernel)), runtime.Version())
 }

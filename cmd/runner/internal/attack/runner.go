@@ -59,7 +59,8 @@ func start(ctx context.Context, binary string, judged bool) (p *process, err err
 	if p.probes, err = free(ctx); err != nil {
 		return nil, err
 	}
-	p.command = exec.CommandContext(ctx, binary, "--config", config, "--backend", "http://"+backend, "--address", p.calls, "--probe-address", p.probes, "--session-keys", keys)
+	p.command = exec.CommandContext(ctx, binary, "--config", config, "--backend", "http://"+backend, "--address", p.calls,
+		"--probe-address", p.probes, "--session-keys", keys)
 	p.command.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMEMLIMIT=" + strconv.Itoa(limit)}
 	if err := p.command.Start(); err != nil {
 		return nil, err

@@ -21,7 +21,8 @@ type victim struct {
 
 // message is a request of the modern era.
 func message(method, params string) string {
-	return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+	return `{"jsonrpc":"2.0","id":1,"method":"` + method +
+		`","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientCapabilities":{}},` + params + `}}`
 }
 
@@ -42,7 +43,8 @@ func request(ctx context.Context, url, method, name, body string) (*http.Request
 
 func (v *victim) call(ctx context.Context) {
 	began := time.Now()
-	r, err := request(context.WithoutCancel(ctx), v.url, "tools/call", "echo", message("tools/call", `"name":"echo","arguments":{"text":"x"}`))
+	r, err := request(context.WithoutCancel(ctx), v.url, "tools/call", "echo",
+		message("tools/call", `"name":"echo","arguments":{"text":"x"}`))
 	if err != nil {
 		return
 	}

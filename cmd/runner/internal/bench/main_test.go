@@ -43,12 +43,15 @@ func TestItMeasures(t *testing.T) {
 func TestGoalsAreToldOfOurs(t *testing.T) {
 	for want, r := range map[string]row{
 		"": {Name: "direct", ToBare: 9},
-		"1.25 times its calls, at least 1.3: missed":          {Name: bareName, Kind: asJSON, Calls: 1.25},
-		"alone serves 3.5 times its calls, at least 3: met":   {Name: "mcp-proxy", Kind: asStdio, Calls: 2, Bridge: 3.5},
-		"ours serves 2.9 times its calls, at least 3: missed": {Name: "ours, mcp-proxy", Kind: asStdio, Calls: 2.9, Bridge: 4},
-		"at most 1.10: missed":                                {Name: ours, ToBare: 1.2},
-		"at most 1.30: met":                                   {Name: "token", Kind: asJSON, ToBare: 9, ToOurs: 1.2},
-		"1 calls failed, none may: missed":                    {Name: "and Cedar", Kind: asList, Failed: 1, ToOurs: 9},
+		"1.25 times its calls, at least 1.3: missed":        {Name: bareName, Kind: asJSON, Calls: 1.25},
+		"alone serves 3.5 times its calls, at least 3: met": {Name: "mcp-proxy", Kind: asStdio, Calls: 2, Bridge: 3.5},
+		"ours serves 2.9 times its calls, at least 3: missed": {
+			Name: "ours, mcp-proxy", Kind: asStdio, Calls: 2.9,
+			Bridge: 4,
+		},
+		"at most 1.10: missed":             {Name: ours, ToBare: 1.2},
+		"at most 1.30: met":                {Name: "token", Kind: asJSON, ToBare: 9, ToOurs: 1.2},
+		"1 calls failed, none may: missed": {Name: "and Cedar", Kind: asList, Failed: 1, ToOurs: 9},
 	} {
 		if got := r.goals(); !strings.Contains(got, want) || (want == "") != (got == "") || strings.Count(got, "missed") > 1 {
 			t.Errorf("%+v: %s, want %s", r, got, want)
@@ -129,7 +132,8 @@ func TestTheRunnerTakesTheKeyOfSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.Follow(dir, "bench-session", "1").Seal(session.Caller{}, session.Session{ID: "x", Issued: time.Now()}); err != nil {
+	if _, err := session.Follow(dir, "bench-session", "1").
+		Seal(session.Caller{}, session.Session{ID: "x", Issued: time.Now()}); err != nil {
 		t.Error(err)
 	}
 }

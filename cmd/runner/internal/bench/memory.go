@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// holdStreams lets all processes come to rest, opens streams to each, and reads what the processes take: at once, and at rest.
+// holdStreams lets all processes come to rest, opens streams to each, and reads what the processes take: at once, and
+// at rest.
 func holdStreams(p plan, contenders []*contender) error {
 	time.Sleep(p.rest)
 	var conns []net.Conn

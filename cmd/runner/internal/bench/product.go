@@ -36,14 +36,17 @@ func startIssuer() (issuer, error) {
 		return issuer{}, err
 	}
 	i := issuer{url: "http://" + listener.Addr().String()}
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "bench", Algorithm: "ES256"}}})
+	keys, err := json.Marshal(jose.JSONWebKeySet{
+		Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "bench", Algorithm: "ES256"}},
+	})
 	if err != nil {
 		return issuer{}, fmt.Errorf("encoding a key: %w", err)
 	}
 	go func() {
 		_ = quick(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(keys) })).Serve(listener) //nolint:errcheck // the runner says that it is gone
 	}()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, new(jose.SignerOptions).WithHeader("kid", "bench"))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key},
+		new(jose.SignerOptions).WithHeader("kid", "bench"))
 	if err != nil {
 		return issuer{}, fmt.Errorf("signing a token: %w", err)
 	}
@@ -88,10 +91,14 @@ func twenty() *runconfig.Authorization {
 		a.Policies = append(a.Policies, runconfig.Policy{Name: name, Text: text})
 	}
 	for n := range 18 {
-		add(fmt.Sprintf("tool-%02d", n), fmt.Sprintf(`permit(principal in Group::"team-%d", action == Action::"call_tool", resource == Tool::"tool-%d") when { resource.arg_n < %d };`, n, n, n))
+		add(fmt.Sprintf("tool-%02d", n),
+			fmt.Sprintf(
+				`permit(principal in Group::"team-%d", action == Action::"call_tool", resource == Tool::"tool-%d") when { resource.arg_n < %d };`, n, n, n))
 	}
-	add("own", `permit(principal in Group::"blue", action == Action::"call_tool", resource) when { principal.claim_level >= 3 };`)
-	add("not", `forbid(principal, action == Action::"call_tool", resource) when { resource.name like "*-odd" || resource has arg_path && resource.arg_path like "/etc/*" };`)
+	add("own",
+		`permit(principal in Group::"blue", action == Action::"call_tool", resource) when { principal.claim_level >= 3 };`)
+	add("not",
+		`forbid(principal, action == Action::"call_tool", resource) when { resource.name like "*-odd" || resource has arg_path && resource.arg_path like "/etc/*" };`)
 	return a
 }
 
@@ -130,7 +137,8 @@ func startProduct(ctx context.Context, binary, dir, backend string, guard guard)
 		}
 	}
 	p := &process{calls: free[0]}
-	p.command = exec.CommandContext(ctx, binary, "--config", file, "--backend", "http://"+backend, "--address", free[0], "--probe-address", free[1], "--session-keys", keys)
+	p.command = exec.CommandContext(ctx, binary, "--config", file, "--backend", "http://"+backend, "--address", free[0],
+		"--probe-address", free[1], "--session-keys", keys)
 	p.command.Env = []string{"PATH=" + os.Getenv("PATH")}
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the runner: %w", err)

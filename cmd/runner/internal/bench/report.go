@@ -16,7 +16,8 @@ const (
 	// Of p50: of ours to a bare ReverseProxy, and of all guards to ours.
 	goalOurs   = 1.1
 	goalGuards = 1.3
-	// Of calls a second: of ours to a bare ReverseProxy, and of the runner's bridge to each of others, both alone and both behind ours.
+	// Of calls a second: of ours to a bare ReverseProxy, and of the runner's bridge to each of others, both alone and both
+	// behind ours.
 	goalCalls   = 1.3
 	goalBridges = 3
 	// Of memory, in bytes: an idle stream, and a process with 1,000.
@@ -33,8 +34,8 @@ type row struct {
 	Failed int     `json:"failed"`
 	P50    float64 `json:"p50Micros"`
 	P99    float64 `json:"p99Micros"`
-	// ToBare and ToOurs are medians of the ratios of p50 within each round, Calls and Bridge of the ratios of the calls a second of ours,
-	// and of the runner's bridge alone, to its own; 0 where there is nothing to compare with.
+	// ToBare and ToOurs are medians of the ratios of p50 within each round, Calls and Bridge of the ratios of the calls a
+	// second of ours, and of the runner's bridge alone, to its own; 0 where there is nothing to compare with.
 	ToBare float64 `json:"p50ToBare,omitempty"`
 	ToOurs float64 `json:"p50ToOurs,omitempty"`
 	Calls  float64 `json:"oursCallsToIts,omitempty"`
@@ -70,7 +71,8 @@ type results struct {
 
 func result(p plan, version string, contenders []*contender) results {
 	r := results{
-		Machine: fmt.Sprintf("%s, %d cores, load %s; Linux %s; %s", cpu(), runtime.NumCPU(), strings.Join(strings.Fields(line("/proc/loadavg"))[:1], ""),
+		Machine: fmt.Sprintf("%s, %d cores, load %s; Linux %s; %s", cpu(), runtime.NumCPU(),
+			strings.Join(strings.Fields(line("/proc/loadavg"))[:1], ""),
 			line("/proc/sys/kernel/osrelease"), runtime.Version()),
 		Version: version, Time: time.Now().UTC().Truncate(time.Second),
 		Rounds: p.rounds, TurnSeconds: p.turn.Seconds(), Connections: p.connections, StreamCount: p.streams,
@@ -158,16 +160,19 @@ func (r results) text() string {
 	fmt.Fprintf(&b, "%s; %s; %s\n", r.Machine, r.Version, r.Time.Format(time.RFC3339))
 	fmt.Fprintf(&b, "%d connections, %d rounds of %g s each, medians\n\n", r.Connections, r.Rounds, r.TurnSeconds)
 	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', tabwriter.AlignRight|tabwriter.Debug)
-	fmt.Fprintln(w, "call\tcontender\tcalls/s\tfailed\tp50 µs\tp99 µs\tp50 to bare\tp50 to ours\tours' calls to its\tbridge's\tCPU µs/call\t")
+	fmt.Fprintln(w, "call\tcontender\tcalls/s\tfailed\tp50 µs\tp99 µs\tp50 to bare\tp50 to ours\tours' calls to "+
+		"its\tbridge's\tCPU µs/call\t")
 	for _, r := range r.Rows {
-		fmt.Fprintf(w, "%s\t%s\t%.0f\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t\n", r.Kind, r.Name, r.CallsPerSecond, r.Failed, r.P50, r.P99, r.ToBare, r.ToOurs, r.Calls, r.Bridge, r.CPU)
+		fmt.Fprintf(w, "%s\t%s\t%.0f\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t\n", r.Kind, r.Name, r.CallsPerSecond,
+			r.Failed, r.P50, r.P99, r.ToBare, r.ToOurs, r.Calls, r.Bridge, r.CPU)
 	}
 	_ = w.Flush() //nolint:errcheck // the builder takes everything
 	fmt.Fprintf(&b, "\n%d open event streams that are silent, in memory of the process:\n", r.StreamCount)
 	w = tabwriter.NewWriter(&b, 0, 0, 1, ' ', tabwriter.AlignRight|tabwriter.Debug)
 	fmt.Fprintln(w, "contender\tKB each\tKB each when opened\tMB of its own\tand of files\twithout streams\t")
 	for _, s := range r.Streams {
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", s.Name, s.Each/1000, s.Opened/1000, s.All.Own/1e6, s.All.Files/1e6, s.Idle.Own/1e6)
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", s.Name, s.Each/1000, s.Opened/1000, s.All.Own/1e6,
+			s.All.Files/1e6, s.Idle.Own/1e6)
 	}
 	_ = w.Flush() //nolint:errcheck // as above
 	b.WriteString("\n")
@@ -196,16 +201,19 @@ func (r row) goals() string {
 		}
 		return tell(fmt.Sprintf("ours serves %.2f times its calls, at least %.1f", r.Calls, goalCalls), r.Calls >= goalCalls)
 	case "supergateway", "mcp-proxy":
-		return tell(fmt.Sprintf("the runner's bridge alone serves %.1f times its calls, at least %d", r.Bridge, goalBridges), r.Bridge >= goalBridges)
+		return tell(fmt.Sprintf("the runner's bridge alone serves %.1f times its calls, at least %d", r.Bridge, goalBridges),
+			r.Bridge >= goalBridges)
 	case proxied("supergateway"), proxied("mcp-proxy"):
-		return tell(fmt.Sprintf("with the runner's bridge ours serves %.1f times its calls, at least %d", r.Calls, goalBridges), r.Calls >= goalBridges)
+		return tell(fmt.Sprintf("with the runner's bridge ours serves %.1f times its calls, at least %d", r.Calls,
+			goalBridges), r.Calls >= goalBridges)
 	}
 	text := tell(fmt.Sprintf("%d calls failed, none may", r.Failed), r.Failed == 0)
 	switch {
 	case r.Name == ours && r.Kind != asStdio:
 		text += tell(fmt.Sprintf("p50 %.2f of the bare proxy's, at most %.2f", r.ToBare, goalOurs), r.ToBare <= goalOurs)
 	case r.Name != ours && r.Kind != asList:
-		text += tell(fmt.Sprintf("p50 %.2f of ours without guards, at most %.2f", r.ToOurs, goalGuards), r.ToOurs <= goalGuards)
+		text += tell(fmt.Sprintf("p50 %.2f of ours without guards, at most %.2f", r.ToOurs, goalGuards),
+			r.ToOurs <= goalGuards)
 	}
 	return text
 }

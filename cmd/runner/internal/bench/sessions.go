@@ -35,7 +35,8 @@ func idOf(call []byte) []byte {
 
 // inSession is a request of the legacy era. One that begins a session tells the backend so.
 func inSession(kind, token, session, body string) []byte {
-	head := "POST /mcp HTTP/1.1\r\nHost: bench-proxy:8000\r\nUser-Agent: bench\r\nAuthorization: Bearer " + token + "\r\n" +
+	head := "POST /mcp HTTP/1.1\r\nHost: bench-proxy:8000\r\nUser-Agent: bench\r\nAuthorization: Bearer " +
+		token + "\r\n" +
 		"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 	if session == "" {
 		head += "Mcp-Name: " + kind + "\r\n"
@@ -45,8 +46,8 @@ func inSession(kind, token, session, body string) []byte {
 	return []byte(head + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
 
-// callOf is a call of a kind for the connection of a number. Each connection has a session of its own, since each repeats the id of
-// its call; sessions are kept from turn to turn, since each may have a server of its own.
+// callOf is a call of a kind for the connection of a number. Each connection has a session of its own, since each
+// repeats the id of its call; sessions are kept from turn to turn, since each may have a server of its own.
 func (p *process) callOf(kind string, number int) ([]byte, error) {
 	if kind != asSession && kind != asStdio {
 		return request(kind, p.token), nil

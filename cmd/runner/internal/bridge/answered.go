@@ -1,7 +1,8 @@
 package bridge
 
-// answered takes the call out of those that wait to which an answer has this id. An error about a message that a server could not read has
-// none (https://www.jsonrpc.org/specification#response_object): where one call alone waits, it is about that.
+// answered takes the call out of those that wait to which an answer has this id. An error about a message that a server
+// could not read has none (https://www.jsonrpc.org/specification#response_object): where one call alone waits, it is
+// about that.
 func (p *peer) answered(id []byte) *call {
 	if c := p.take(id); c != nil {
 		return c

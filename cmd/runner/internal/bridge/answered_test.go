@@ -16,9 +16,18 @@ func TestAnAnswerWhoseIDIsSpelledInAnotherWay(t *testing.T) {
 		says, want string
 		calls      int
 	}{
-		"as a text":                       {`{"jsonrpc":"2.0","id":"1","result":{}}`, `{"jsonrpc":"2.0","id":"a","result":{}}`, 2},
-		"as a number with a fraction":     {`{"jsonrpc":"2.0","id":1.0,"result":{}}`, `{"jsonrpc":"2.0","id":"a","result":{}}`, 2},
-		"an error without an id":          {`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, `{"jsonrpc":"2.0","id":"a","error":{"code":-32700,"message":"what?"}}`, 1},
+		"as a text": {
+			`{"jsonrpc":"2.0","id":"1","result":{}}`,
+			`{"jsonrpc":"2.0","id":"a","result":{}}`, 2,
+		},
+		"as a number with a fraction": {
+			`{"jsonrpc":"2.0","id":1.0,"result":{}}`,
+			`{"jsonrpc":"2.0","id":"a","result":{}}`, 2,
+		},
+		"an error without an id": {
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`,
+			`{"jsonrpc":"2.0","id":"a","error":{"code":-32700,"message":"what?"}}`, 1,
+		},
 		"an error without an id of which": {`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, "", 2},
 		"another number":                  {`{"jsonrpc":"2.0","id":1.5,"result":{}}`, "", 1},
 	} {
@@ -43,7 +52,8 @@ func TestAnAnswerWhoseIDIsSpelledInAnotherWay(t *testing.T) {
 	}
 }
 
-// A server may spell the token of a call in another way where it tells its progress, and a client the id of a call that it cancels.
+// A server may spell the token of a call in another way where it tells its progress, and a client the id of a call that
+// it cancels.
 func TestATokenAndACancellationThatAreSpelledInAnotherWay(t *testing.T) {
 	for name, alone := range map[string]bool{"a server of one client": true, "a server of many clients": false} {
 		for _, spelled := range []string{`"1"`, "1.0"} {
@@ -57,7 +67,8 @@ func TestATokenAndACancellationThatAreSpelledInAnotherWay(t *testing.T) {
 					t.Fatal(f)
 				}
 				next(t, "call", conn.sent)
-				conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + spelled + `,"progress":1}}`
+				conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + spelled +
+					`,"progress":1}}`
 				soon, stop := context.WithTimeout(t.Context(), 5*time.Second)
 				defer stop()
 				if e, _, _ := x.take(soon, x.reader); !strings.Contains(string(e.data), `"progressToken":1,`) {

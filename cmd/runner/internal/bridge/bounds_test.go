@@ -44,7 +44,8 @@ func TestBodiesAreCountedAsTheyCome(t *testing.T) {
 	}
 	leave()
 	f.want(f.post(hello), http.StatusOK)
-	within(t, time.Minute, "nothing is in flight", func() bool { _, err := f.inFlight.Take("", maxInFlight); return err == nil })
+	within(t, time.Minute, "nothing is in flight",
+		func() bool { _, err := f.inFlight.Take("", maxInFlight); return err == nil })
 }
 
 // A body that comes byte by byte costs no more to count than what it is.
@@ -105,7 +106,8 @@ func TestAServerThatHasNotSaidItsEra(t *testing.T) {
 		defer cancel()
 		return f.modern.server(ctx)
 	}
-	if p, fault := ask(); p != nil || fault == nil || fault.Code != CodeBusy || fault.Status != http.StatusServiceUnavailable {
+	if p, fault := ask(); p != nil || fault == nil || fault.Code != CodeBusy ||
+		fault.Status != http.StatusServiceUnavailable {
 		t.Errorf("%v, %v", p, fault)
 	}
 	f.modern.all.peer.started = time.Now().Add(-firstWords)
@@ -124,7 +126,8 @@ func TestAServerOfTheModernEraStaysOne(t *testing.T) {
 	}
 }
 
-// Many clients leave without ending their session: they close the stream that they held open. One that closes it and asks on has not left.
+// Many clients leave without ending their session: they close the stream that they held open. One that closes it and
+// asks on has not left.
 func TestASessionWhoseClientHasLeftEndsSooner(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set            time.Duration
@@ -181,7 +184,10 @@ func (c fragile) End()                                         {}
 // A server that ends at the question for its era is started again after a pause.
 func TestAnEndAtTheQuestionIsNoted(t *testing.T) {
 	c := fragile{make(chan struct{}), make(chan struct{})}
-	f := serve(t, Config{Server: Server{Modern: true, Open: func() (Conn, error) { return c, nil }, Junk: func() string { return "" }}})
+	f := serve(t, Config{Server: Server{
+		Modern: true, Open: func() (Conn, error) { return c, nil },
+		Junk: func() string { return "" },
+	}})
 	answered := make(chan struct{})
 	go func() { _, _ = f.modern.server(t.Context()); close(answered) }()
 	<-c.asked
@@ -243,7 +249,10 @@ func (c *mute) End()                                         { c.once.Do(func() 
 // words of one.
 func TestTheEndWaitsForNoFirstWords(t *testing.T) {
 	c := &mute{asked: make(chan struct{}, 10), over: make(chan struct{})}
-	f := serve(t, Config{Shared: true, Server: Server{Open: func() (Conn, error) { return c, nil }, Junk: func() string { return "" }}})
+	f := serve(t, Config{
+		Shared: true,
+		Server: Server{Open: func() (Conn, error) { return c, nil }, Junk: func() string { return "" }},
+	})
 	t.Cleanup(c.End) // also where the test fails
 	answered := make(chan answer, 1)
 	go func() { answered <- f.post(hello) }()
@@ -261,7 +270,10 @@ func TestTheEndWaitsForNoFirstWords(t *testing.T) {
 // What is opened while the bridge ends, ends with it.
 func TestTheEndIsOfALateConnection(t *testing.T) {
 	c, opens, let := &mute{over: make(chan struct{})}, make(chan struct{}), make(chan struct{})
-	s := &starter{log: slog.New(slog.DiscardHandler), server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }}}
+	s := &starter{
+		log:    slog.New(slog.DiscardHandler),
+		server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }},
+	}
 	refused := make(chan *jsonrpc.Fault)
 	open := func() { _, f := s.open(t.Context(), "", oneSession, func(*peer, said) {}); refused <- f }
 	go open()

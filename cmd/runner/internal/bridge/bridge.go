@@ -25,8 +25,8 @@ const (
 	DefaultSessions = 100
 	// maxShared is how many sessions share one.
 	maxShared = 10000
-	// IdleTime is how long a session lasts that has nothing open, and LeftTime how long after its client has closed the stream that
-	// it held open, and asked nothing since: many clients leave without another word.
+	// IdleTime is how long a session lasts that has nothing open, and LeftTime how long after its client has closed the
+	// stream that it held open, and asked nothing since: many clients leave without another word.
 	IdleTime = 30 * time.Minute
 	LeftTime = 5 * time.Minute
 	// makeRoom is how long a session must have had nothing open to end for a new one.
@@ -94,7 +94,8 @@ func New(config Config) *Bridge {
 	starter := &starter{server: config.Server, log: config.Log}
 	b := &Bridge{
 		config: config, starter: starter,
-		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)), stop: make(chan struct{}),
+		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)),
+		stop:     make(chan struct{}),
 		inFlight: share.New(maxInFlight, share.Half(maxInFlight)),
 		unread:   share.New(maxUnread, share.Half(maxUnread)),
 	}
@@ -222,7 +223,8 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 	case len(messages) == 1 && messages[0].Method == "initialize" && messages[0].Call():
 		b.initialize(w, r, messages)
 	default:
-		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s: send initialize first", protocol.HeaderSession), messages[0].ID)
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s: send initialize first",
+			protocol.HeaderSession), messages[0].ID)
 	}
 }
 
@@ -233,7 +235,10 @@ func callerOf(r *http.Request) string { return r.Header.Get(protocol.HeaderCalle
 func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leave func(), f *jsonrpc.Fault) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // only recorders in tests have none
-	from := &counted{from: http.MaxBytesReader(w, r.Body, MaxBody), all: b.inFlight, caller: r.Header.Get(protocol.HeaderCaller)}
+	from := &counted{
+		from: http.MaxBytesReader(w, r.Body, MaxBody), all: b.inFlight,
+		caller: r.Header.Get(protocol.HeaderCaller),
+	}
 	body, err := io.ReadAll(from)
 	if err != nil {
 		// What is left of the body is not waited for, or its client keeps the answer from itself.
@@ -247,7 +252,8 @@ func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leav
 	case errors.Is(err, errFull):
 		f = busy("%s", err)
 	case errors.As(err, &tooLong):
-		f = jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
+		f = jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest,
+			"the request body is larger than %d bytes", MaxBody)
 	case err != nil:
 		f = jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "the request body cannot be read")
 	}

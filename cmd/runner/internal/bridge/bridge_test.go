@@ -45,7 +45,8 @@ func TestSessionsShareAProcess(t *testing.T) {
 	for _, session := range []string{one, two} {
 		for range 20 {
 			all.Go(func() {
-				a := f.post(`{"jsonrpc":"2.0","id":"same","method":"progress","params":{"_meta":{"progressToken":"mine"}}}`, protocol.HeaderSession, session)
+				a := f.post(`{"jsonrpc":"2.0","id":"same","method":"progress","params":{"_meta":{"progressToken":"mine"}}}`,
+					protocol.HeaderSession, session)
 				f.want(a, http.StatusOK, `"id":"same"`, `"progressToken":"mine"`)
 				if n := strings.Count(a.body, "progressToken"); n != 1 {
 					t.Errorf("%d notifications in %s", n, a.body)
@@ -56,11 +57,13 @@ func TestSessionsShareAProcess(t *testing.T) {
 	all.Wait()
 }
 
-// Clients refuse revisions that they do not know, and those of another revision than they asked for are new to old ones.
+// Clients refuse revisions that they do not know, and those of another revision than they asked for are new to old
+// ones.
 func TestSessionsThatShareAProcessAgreeOnTheRevisionOfEachClient(t *testing.T) {
 	f := serve(t, Config{Server: child(""), Shared: true})
 	for asked, want := range map[string]string{
-		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", "2099-01-01": "2025-11-25",
+		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25",
+		"2099-01-01": "2025-11-25",
 	} {
 		a := f.post(strings.Replace(hello, "2025-11-25", asked, 1))
 		f.want(a, http.StatusOK, `"protocolVersion":"`+want+`"`, `"name":"stdiotest"`)
@@ -68,7 +71,8 @@ func TestSessionsThatShareAProcessAgreeOnTheRevisionOfEachClient(t *testing.T) {
 		if got := f.find(session).revision(); got != want {
 			t.Errorf("a client that asks for %s has a session of %s", asked, got)
 		}
-		f.want(f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`, protocol.HeaderSession, session, protocol.HeaderVersion, want), http.StatusOK)
+		f.want(f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`, protocol.HeaderSession, session, protocol.HeaderVersion,
+			want), http.StatusOK)
 	}
 }
 
@@ -77,7 +81,8 @@ func TestASessionTakesTheRevisionThatItsServerAgreedTo(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	session := f.begin()
 	in := func(revision string) answer {
-		return f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`, protocol.HeaderSession, session, protocol.HeaderVersion, revision)
+		return f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`, protocol.HeaderSession, session, protocol.HeaderVersion,
+			revision)
 	}
 	f.want(in("2024-10-07"), http.StatusBadRequest, "in a session write one of")
 	f.find(session).version = "2024-10-07"
@@ -98,20 +103,39 @@ func TestTheModernEraIsServedFromOneProcess(t *testing.T) {
 		status  int
 		says    string
 	}{
-		"another method":   {`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`, []string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "echo"}, 400, "-32020"},
-		"no version":       {`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`, []string{"Mcp-Method", "pid"}, 400, "-32020"},
-		"no version in it": {`{"jsonrpc":"2.0","id":1,"method":"pid"}`, []string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "pid"}, 400, "-32602"},
+		"another method": {
+			`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`,
+			[]string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "echo"},
+			400, "-32020",
+		},
+		"no version": {
+			`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`,
+			[]string{"Mcp-Method", "pid"},
+			400,
+			"-32020",
+		},
+		"no version in it": {
+			`{"jsonrpc":"2.0","id":1,"method":"pid"}`,
+			[]string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "pid"},
+			400, "-32602",
+		},
 		"another name": {
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"` + protocol.MetaVersion + `":"` + protocol.Modern + `"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"` + protocol.MetaVersion + `":"` +
+				protocol.Modern + `"}}}`,
 			[]string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "tools/call", "Mcp-Name", "b"},
 			400, "-32020",
 		},
 		"a name in base64": {
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"` + protocol.MetaVersion + `":"` + protocol.Modern + `"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"` + protocol.MetaVersion + `":"` +
+				protocol.Modern + `"}}}`,
 			[]string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "tools/call", "Mcp-Name", "=?base64?w6Q=?="},
 			200, `"id":1`,
 		},
-		"a batch": {`[{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}]`, []string{protocol.HeaderVersion, protocol.Modern}, 400, "batches"},
+		"a batch": {
+			`[{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}]`,
+			[]string{protocol.HeaderVersion, protocol.Modern},
+			400, "batches",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := front{f.Bridge, t, f.url}
@@ -185,7 +209,8 @@ func TestAStreamThatBreaksOffIsResumed(t *testing.T) {
 	}
 }
 
-// Clients resume the stream of a call that they have cancelled, again and again unless HTTP 405 tells them that there is none.
+// Clients resume the stream of a call that they have cancelled, again and again unless HTTP 405 tells them that there
+// is none.
 func TestTheStreamOfACallThatIsOverIsNotResumed(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	session := f.begin()
@@ -195,7 +220,8 @@ func TestTheStreamOfACallThatIsOverIsNotResumed(t *testing.T) {
 		t.Fatal(line, err)
 	}
 	last := strings.TrimSpace(strings.TrimPrefix(line, "id: "))
-	f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, protocol.HeaderSession, session), http.StatusAccepted)
+	f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, protocol.HeaderSession,
+		session), http.StatusAccepted)
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
 	for id, want := range map[string]int{
@@ -308,7 +334,8 @@ func TestAServerThatEndsAtOnceIsStartedAgainWithPauses(t *testing.T) {
 	noted(firstPause, time.Now())
 	f.want(f.post(hello), http.StatusBadGateway, "-31006")
 	noted(2*firstPause, time.Now())
-	if err := serve(t, Config{Server: child("crash")}).Start(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+	if err := serve(t, Config{Server: child("crash")}).Start(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("Start: %v", err)
 	}
 }
@@ -319,7 +346,8 @@ func TestAServerThatOnlyPrintsIsDiagnosed(t *testing.T) {
 	}
 	f := serve(t, Config{Server: child("chatter")})
 	begin := time.Now()
-	f.want(f.post(hello), http.StatusBadGateway, "-31007", "prints on its standard output what is not MCP", "still starting")
+	f.want(f.post(hello), http.StatusBadGateway, "-31007", "prints on its standard output what is not MCP",
+		"still starting")
 	if took := time.Since(begin); took < junkPatience || took >= firstWords {
 		t.Errorf("after %s", took)
 	}
@@ -344,7 +372,8 @@ func TestLongMessages(t *testing.T) {
 func TestAClientThatDoesNotReadCostsABoundedMemory(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	session := f.begin()
-	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"flood 3000"}`, protocol.HeaderSession, session) // 30 MiB
+	// 30 MiB
+	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"flood 3000"}`, protocol.HeaderSession, session)
 	defer response.Body.Close()
 	time.Sleep(time.Second)
 	s := f.find(session)
@@ -429,7 +458,8 @@ func gone(pid int) bool {
 func TestOldClients(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.SSEClientTransport{Endpoint: f.url}, &mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
+	session, err := client.Connect(t.Context(), &mcp.SSEClientTransport{Endpoint: f.url},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
 	if err != nil {
 		t.Fatal(err)
 	}

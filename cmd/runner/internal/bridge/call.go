@@ -29,8 +29,8 @@ type call struct {
 	asked string
 }
 
-// mayHaveRun is what to say of a call that was sent and is not answered. The questions that begin a connection run nothing;
-// nil is a notification or an answer.
+// mayHaveRun is what to say of a call that was sent and is not answered. The questions that begin a connection run
+// nothing; nil is a notification or an answer.
 func (c *call) mayHaveRun() string {
 	if c != nil && (c.method == "initialize" || c.method == protocol.MethodDiscover) {
 		return ""
@@ -43,7 +43,8 @@ func (c *call) mayHaveRun() string {
 // differs from the specification's in case only, which some servers read.
 func meddles(method string, params []byte) *jsonrpc.Fault {
 	if strings.HasPrefix(method, "notifications/") {
-		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s has an id: a notification has none", method)
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s has an id: a notification has none",
+			method)
 	}
 	if len(params) == 0 {
 		return nil

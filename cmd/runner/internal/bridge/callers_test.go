@@ -179,8 +179,10 @@ func TestNobodyCancelsAnothersCall(t *testing.T) {
 		answered := alice.calls(t.Context(), `"a"`, "wait", "")
 		asked := s.reads(t)
 		s.want(mallory.sends("", "notifications/cancelled", `"requestId":`+string(asked.ID)), http.StatusAccepted)
-		s.want(mallory.sends("", "notifications/progress", `"progressToken":`+string(asked.ID)+`,"progress":1`), http.StatusAccepted)
-		s.want(mallory.sends("7", "notifications/cancelled", `"requestId":`+string(asked.ID)), http.StatusBadRequest, "a notification has none")
+		s.want(mallory.sends("", "notifications/progress", `"progressToken":`+string(asked.ID)+`,"progress":1`),
+			http.StatusAccepted)
+		s.want(mallory.sends("7", "notifications/cancelled", `"requestId":`+string(asked.ID)), http.StatusBadRequest,
+			"a notification has none")
 		other := mallory.calls(t.Context(), "1", "next", "")
 		s.answer(s.readsOnly(t, "next"), `"result":{}`)
 		s.answer(asked, `"result":{"of":"alice"}`)
@@ -197,14 +199,16 @@ func TestACancellationNamesOneCall(t *testing.T) {
 	first := s.reads(t)
 	mallory.calls(t.Context(), "1", "wait", "")
 	second := s.reads(t)
-	s.want(mallory.sends("", "notifications/cancelled", `"request\u0049d":1,"RequestId":`+string(first.ID)+`,"reason":"bored"`), http.StatusAccepted)
+	s.want(mallory.sends("", "notifications/cancelled",
+		`"request\u0049d":1,"RequestId":`+string(first.ID)+`,"reason":"bored"`), http.StatusAccepted)
 	m := s.readsOnly(t, "notifications/cancelled")
 	if want := `{"requestId":` + string(second.ID) + `,"reason":"bored"}`; string(m.Params) != want {
 		t.Errorf("%s, want %s", m.Params, want)
 	}
 }
 
-// A server that says of a tool that there is no such method has the method: clients read HTTP 404 as trouble of the transport.
+// A server that says of a tool that there is no such method has the method: clients read HTTP 404 as trouble of the
+// transport.
 func TestAnUnknownToolIsNoTroubleOfTheTransport(t *testing.T) {
 	s := sharedBy(t, true)
 	for method, status := range map[string]int{"prompts/get": http.StatusOK, "other": http.StatusNotFound} {
@@ -274,7 +278,8 @@ func TestATokenIsNeverAnothers(t *testing.T) {
 			var params struct {
 				Meta map[string]json.RawMessage `json:"_meta"`
 			}
-			if err := json.Unmarshal(m.Params, &params); err != nil || string(params.Meta[protocol.MetaProgress]) != string(m.ID) {
+			if err := json.Unmarshal(m.Params, &params); err != nil ||
+				string(params.Meta[protocol.MetaProgress]) != string(m.ID) {
 				t.Errorf("%s: the server gets %s for call %s: %v", key, m.Params, m.ID, err)
 			}
 		}
@@ -335,7 +340,8 @@ func TestSubscriptionsOfASharedServerAreBounded(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range 40 {
-		s.want(subscribes(one, fmt.Sprint(i, strings.Repeat("x", 1<<20)), `"result":{}`), http.StatusOK, "-32602", "2048 bytes")
+		s.want(subscribes(one, fmt.Sprint(i, strings.Repeat("x", 1<<20)), `"result":{}`), http.StatusOK, "-32602",
+			"2048 bytes")
 		subscribes(one, fmt.Sprint(i), `"error":{"code":-32602,"message":"no such resource"}`)
 	}
 	runtime.GC()

@@ -8,8 +8,8 @@
 //   - own.go: what proxies ask, for which no server is started beside those of clients
 //   - old.go: clients of the HTTP+SSE transport
 //   - peer.go: one connection to the server, with the ids of many clients rewritten;
-//     conn.go: what it is, start.go: how one is made; failures.go: when it breaks; cancel.go: calls that are not wanted any more;
-//     call.go, message.go: what is rewritten
+//     conn.go: what it is, start.go: how one is made; failures.go: when it breaks; cancel.go: calls that are not wanted
+//     any more; call.go, message.go: what is rewritten
 //   - stream.go, write.go: what a client reads, bounded; unread.go: in memory, beside all others
 //   - sse.go, post.go: a server of the HTTP+SSE transport
 //

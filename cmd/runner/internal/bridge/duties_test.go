@@ -32,10 +32,12 @@ func TestIdleStreamsAreKeptAlive(t *testing.T) {
 	keepAlive = 50 * time.Millisecond
 	t.Cleanup(func() { keepAlive = before })
 	f := serve(t, Config{Server: child("modern")})
-	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"` + protocol.MetaVersion + `":"` + protocol.Modern + `"}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"` + protocol.MetaVersion + `":"` +
+		protocol.Modern + `"}}}`
 	for name, response := range map[string]*http.Response{
-		"a subscription": f.do(http.MethodPost, body, protocol.HeaderVersion, protocol.Modern, protocol.HeaderMethod, protocol.MethodListen),
-		"a GET stream":   f.do(http.MethodGet, "", protocol.HeaderSession, f.begin()),
+		"a subscription": f.do(http.MethodPost, body, protocol.HeaderVersion, protocol.Modern, protocol.HeaderMethod,
+			protocol.MethodListen),
+		"a GET stream": f.do(http.MethodGet, "", protocol.HeaderSession, f.begin()),
 	} {
 		stop := time.AfterFunc(time.Minute, func() { _ = response.Body.Close() })
 		lines, comments := bufio.NewScanner(response.Body), 0

@@ -93,7 +93,8 @@ func TestAServerThatClosesItsInputIsEnded(t *testing.T) {
 			f.want(f.call(session, "2", "unread"), http.StatusOK)
 			f.wantFailed(f.call(session, "3", "pid"), "does not read its standard input")
 			within(t, time.Minute, "its process ends", func() bool { return gone(first) })
-			within(t, time.Minute, "its session ends", func() bool { return f.call(session, "4", "pid").status == http.StatusNotFound })
+			within(t, time.Minute, "its session ends",
+				func() bool { return f.call(session, "4", "pid").status == http.StatusNotFound })
 			if second := result[int](t, f.call(f.begin(), "1", "pid")); second == first {
 				t.Error("the same process")
 			}

@@ -18,8 +18,8 @@ const (
 	// the server did not say that it took the call. The call may have run. HTTP 502.
 	CodeServerEnded = -31006
 	// CodeServerUnusable: the server cannot be started, prints what is not MCP, does not
-	// read, refuses a message, or answers with a message that is too long, or for which there is no room beside those that wait for
-	// clients. HTTP 502.
+	// read, refuses a message, or answers with a message that is too long, or for which there is no room beside those that
+	// wait for clients. HTTP 502.
 	CodeServerUnusable = -31007
 	// CodeBusy: the bridge has as many sessions, calls or bytes in flight as it takes,
 	// or the server starts, or is started again after a pause. Nothing was run. HTTP 503 with
@@ -60,8 +60,8 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	jsonrpc.Write(w, status, body)
 }
 
-// modernStatus is the HTTP status of an error of a method in the modern era. A server that says so of a method which names a tool, a prompt or a
-// resource does not have that one, and has the method
+// modernStatus is the HTTP status of an error of a method in the modern era. A server that says so of a method which
+// names a tool, a prompt or a resource does not have that one, and has the method
 // (https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http).
 func modernStatus(method string, code int) int {
 	switch code {
@@ -70,7 +70,8 @@ func modernStatus(method string, code int) int {
 			return http.StatusOK
 		}
 		return http.StatusNotFound
-	case protocol.CodeInvalidParams, protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion:
+	case protocol.CodeInvalidParams, protocol.CodeHeaderMismatch, protocol.CodeMissingCapability,
+		protocol.CodeUnsupportedVersion:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK

@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// saying is a server of the transport HTTP+SSE with many streams. first is what each begins with, and take what it does with a message
-// before it answers the POST: say says something on the stream.
+// saying is a server of the transport HTTP+SSE with many streams. first is what each begins with, and take what it does
+// with a message before it answers the POST: say says something on the stream.
 type saying struct {
 	first string
 	take  func(m said, say func(event string))
@@ -57,7 +57,8 @@ func answerOf(m said, result string) string {
 
 const agreed = `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}`
 
-// Servers say other things on a stream, before their endpoint and before they answer initialize: npm's mcp-proxy logs that the stream is there.
+// Servers say other things on a stream, before their endpoint and before they answer initialize: npm's mcp-proxy logs
+// that the stream is there.
 func TestAServerSaysOtherThingsOnItsStream(t *testing.T) {
 	const log = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"established"}}`
 	for name, first := range map[string]string{
@@ -71,7 +72,8 @@ func TestAServerSaysOtherThingsOnItsStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := behind(t, &saying{first: first, take: func(m said, say func(string)) {
-				say("event: ping\ndata: " + `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}` + "\n\n: ping\n\ndata: 2026-01-01\n\ndata: {\"type\":\"heartbeat\"}\n\n")
+				say("event: ping\ndata: " + `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}` +
+					"\n\n: ping\n\ndata: 2026-01-01\n\ndata: {\"type\":\"heartbeat\"}\n\n")
 				switch m.Method {
 				case "initialize":
 					say("data: " + log + "\n\n")
@@ -89,8 +91,8 @@ func TestAServerSaysOtherThingsOnItsStream(t *testing.T) {
 	}
 }
 
-// Some servers answer the POST when the tool is done, whose answer is on the stream by then. What the tool says before comes in time, and
-// what it asks is answered: else both would wait.
+// Some servers answer the POST when the tool is done, whose answer is on the stream by then. What the tool says before
+// comes in time, and what it asks is answered: else both would wait.
 func TestAServerAnswersAPostWhenItsToolIsDone(t *testing.T) {
 	answered := make(chan string, 1)
 	server := &saying{take: func(m said, say func(string)) {
@@ -98,7 +100,8 @@ func TestAServerAnswersAPostWhenItsToolIsDone(t *testing.T) {
 		case m.Method == "initialize":
 			say(answerOf(m, agreed))
 		case m.Method == "tools/call":
-			say("data: " + `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}` + "\n\n")
+			say("data: " + `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}` +
+				"\n\n")
 			say("data: " + `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}` + "\n\n")
 			say(answerOf(m, `{"content":`+<-answered+`}`))
 		case string(m.ID) == `"q"`:
@@ -163,5 +166,6 @@ func TestAServerThatIsBusyHasTheMessage(t *testing.T) {
 		}
 	}})
 	t.Cleanup(func() { close(stay) })
-	f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, protocol.HeaderSession, f.begin()), http.StatusAccepted)
+	f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, protocol.HeaderSession, f.begin()),
+		http.StatusAccepted)
 }

@@ -16,7 +16,8 @@ var (
 // tooLong fails the call that a message answers which is too long to be read; all of
 // them where it cannot be told, since one of them gets no other answer.
 func (p *peer) tooLong(m *stdio.TooLong) {
-	why := jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s: have it answer in smaller parts", m)
+	why := jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s: have it answer in smaller parts",
+		m)
 	for _, found := range [][][]byte{idFirst.FindSubmatch(m.Begin), idLast.FindSubmatch(m.End)} {
 		if found == nil {
 			continue
@@ -40,7 +41,8 @@ func (p *peer) end() {
 		p.over(p)
 	}
 	p.failAll(func(c *call) *jsonrpc.Fault {
-		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: the server ended before it answered (%s)%s", why, c.mayHaveRun())
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: the server ended before it answered (%s)%s",
+			why, c.mayHaveRun())
 	})
 	close(p.done)
 }

@@ -2,11 +2,12 @@ package bridge
 
 import "sync"
 
-// maxKept is how many streams of all clients are kept after they were written: of each what is kept for one that resumes it.
+// maxKept is how many streams of all clients are kept after they were written: of each what is kept for one that
+// resumes it.
 const maxKept = 64
 
-// finished are those streams, the oldest first. A client whose connection is dead has the end of its stream by resuming it, and it knows
-// that later than the bridge has written it.
+// finished are those streams, the oldest first. A client whose connection is dead has the end of its stream by resuming
+// it, and it knows that later than the bridge has written it.
 type finished struct {
 	mu  sync.Mutex
 	all []*stream

@@ -12,7 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// A server may forget a session whose stream it holds open, or listen no more. Its connection ends then: those who use it begin anew.
+// A server may forget a session whose stream it holds open, or listen no more. Its connection ends then: those who use
+// it begin anew.
 func TestAConnectionWhoseEndpointIsGoneIsNotUsed(t *testing.T) {
 	for says, status := range map[string]int32{"HTTP 404": 404, "HTTP 410": 410, "connection refused": 0} {
 		for _, shared := range []bool{false, true} {
@@ -53,7 +54,8 @@ func TestAConnectionWhoseEndpointIsGoneIsNotUsed(t *testing.T) {
 				f.wantFailed(f.call(session, "2", "tools/call"), "-31007", says, "the call has not run")
 				f.wantFailed(next(t, "answer to the other call", other), "-31006", says, "the call may have run")
 				within(t, 5*time.Second, "the session is over", func() bool {
-					return f.post(`{"jsonrpc":"2.0","id":3,"method":"tools/call"}`, protocol.HeaderSession, session).status == http.StatusNotFound
+					return f.post(`{"jsonrpc":"2.0","id":3,"method":"tools/call"}`, protocol.HeaderSession, session).
+						status == http.StatusNotFound
 				})
 				if status == 0 {
 					f.want(f.post(hello), http.StatusBadGateway, "-31007", "connection refused")

@@ -28,7 +28,10 @@ func child(how string) Server {
 	args, env := stdiotest.Command(how)
 	var junk atomic.Value // of all children, each of which has a reader
 	junk.Store("")
-	command := stdio.Command{Args: args, Env: env, Words: stdio.NewWords(io.Discard), Junk: func(line []byte) { junk.Store(string(line)) }}
+	command := stdio.Command{
+		Args: args, Env: env, Words: stdio.NewWords(io.Discard),
+		Junk: func(line []byte) { junk.Store(string(line)) },
+	}
 	return Server{Modern: true, Junk: func() string { return junk.Load().(string) }, Open: func() (Conn, error) {
 		p, err := command.Start()
 		if err != nil {
@@ -125,7 +128,8 @@ func (f front) call(session, id, method string) answer {
 // modernly calls a method of the modern era.
 func (f front) modernly(id, method, meta string) answer {
 	f.t.Helper()
-	return f.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":{"_meta":{"`+protocol.MetaVersion+`":"`+protocol.Modern+`"`+meta+`}}}`,
+	return f.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":{"_meta":{"`+protocol.MetaVersion+`":"`+
+		protocol.Modern+`"`+meta+`}}}`,
 		protocol.HeaderVersion, protocol.Modern, "Mcp-Method", method)
 }
 
@@ -141,7 +145,8 @@ func (f front) want(a answer, status int, parts ...string) {
 	}
 }
 
-// wantFailed is want of a call that the bridge itself fails: HTTP 502, or 200 where its stream has begun because the server was slow.
+// wantFailed is want of a call that the bridge itself fails: HTTP 502, or 200 where its stream has begun because the
+// server was slow.
 func (f front) wantFailed(a answer, parts ...string) {
 	f.t.Helper()
 	status := http.StatusBadGateway

@@ -107,17 +107,21 @@ func (b *Bridge) inSession(w http.ResponseWriter, r *http.Request, id string, ca
 	v := r.Header.Get(protocol.HeaderVersion)
 	switch {
 	case v != "" && !slices.Contains(protocol.LegacyRevisions, v) && (s == nil || v != s.revision()):
-		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is %q: in a session write one of %s",
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest,
+			"%s is %q: in a session write one of %s",
 			protocol.HeaderVersion, v, strings.Join(protocol.LegacyRevisions, ", ")), call)
 		return nil
 	case s == nil || s.old():
-		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: send initialize"), call)
+		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: send initialize"),
+			call)
 		return nil
 	}
 	return s
 }
 
-func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, messages []jsonrpc.Message, batch bool) {
+func (b *Bridge) postSession(
+	w http.ResponseWriter, r *http.Request, id string, messages []jsonrpc.Message, batch bool,
+) {
 	s := b.inSession(w, r, id, messages[0].ID)
 	if s == nil {
 		return
@@ -161,14 +165,16 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 
 func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	if _, asEvents := accepts(r); !asEvents {
-		writeFault(w, jsonrpc.Fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must have text/event-stream"), nil)
+		writeFault(w, jsonrpc.Fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest,
+			"Accept must have text/event-stream"), nil)
 		return
 	}
 	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" {
 		// Browsers and probes take anything, and are to start no server.
 		if _, names := media.Accepts(r.Header.Values("Accept"), media.Events); !names {
-			writeFault(w, jsonrpc.Fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must name text/event-stream"), nil)
+			writeFault(w, jsonrpc.Fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest,
+				"Accept must name text/event-stream"), nil)
 			return
 		}
 		b.getOld(w, r)
@@ -207,12 +213,14 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 func (s *session) resumed(last string) (*stream, int, *jsonrpc.Fault) {
 	id, n, ok := parseEventID(last)
 	if !ok {
-		return nil, 0, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is of no event", protocol.HeaderLast)
+		return nil, 0, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is of no event",
+			protocol.HeaderLast)
 	}
 	if from := s.stream(id); from == s.standing || from != nil && from.follows(n) {
 		return from, n, nil
 	}
-	return nil, 0, jsonrpc.Fail(http.StatusMethodNotAllowed, protocol.CodeInvalidRequest, "%s is of no stream that can be resumed", protocol.HeaderLast)
+	return nil, 0, jsonrpc.Fail(http.StatusMethodNotAllowed, protocol.CodeInvalidRequest,
+		"%s is of no stream that can be resumed", protocol.HeaderLast)
 }
 
 func (b *Bridge) delete(w http.ResponseWriter, r *http.Request) {

@@ -55,7 +55,8 @@ func request(id []byte, method string, params []byte) []byte {
 	return append(append(line, member("params", params)...), '}')
 }
 
-// response is an answer as one line, with another id. Beside a result an error is none that is null: some libraries write both.
+// response is an answer as one line, with another id. Beside a result an error is none that is null: some libraries
+// write both.
 func response(id []byte, m said) []byte {
 	line := append(make([]byte, 0, len(m.Result)+len(m.Error)+len(id)+48), `{"jsonrpc":"2.0"`...)
 	line = append(line, member("id", id)...)
@@ -92,7 +93,8 @@ func span(text []byte, path ...string) (begin, end int, ok bool) {
 	if !bytes.Contains(text, []byte(`"`+path[len(path)-1]+`"`)) && !bytes.ContainsRune(text, '\\') {
 		return 0, 0, false // no name can be it, for none is escaped
 	}
-	decoder := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 	if t, err := decoder.ReadToken(); err != nil || t.Kind() != '{' {
 		return 0, 0, false
 	}

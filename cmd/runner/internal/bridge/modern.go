@@ -20,8 +20,8 @@ import (
 // (https://modelcontextprotocol.io/specification/2026-07-28/changelog).
 var legacyMethods = []string{"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 
-// modern is the one server that answers requests of the modern era. It gets no initialize: a server takes its connection for one era
-// (docs/adr/0034-one-server-a-session.md).
+// modern is the one server that answers requests of the modern era. It gets no initialize: a server takes its
+// connection for one era (docs/adr/0034-one-server-a-session.md).
 type modern struct {
 	starter *starter
 	// keep takes a server that turns out to be of the legacy era.
@@ -120,12 +120,14 @@ func (m *modern) server(ctx context.Context) (*peer, *jsonrpc.Fault) {
 func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message, batch bool) {
 	m := messages[0]
 	if batch {
-		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "revision %s has no batches", protocol.Modern), nil)
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "revision %s has no batches",
+			protocol.Modern), nil)
 		return
 	}
 	p, f := b.modern.server(r.Context())
 	if f == nil && p == nil {
-		f = jsonrpc.Fail(http.StatusBadRequest, protocol.CodeUnsupportedVersion, "the server does not speak revision %s", requested(r, m))
+		f = jsonrpc.Fail(http.StatusBadRequest, protocol.CodeUnsupportedVersion, "the server does not speak revision %s",
+			requested(r, m))
 		f.Data = map[string]any{"supported": protocol.LegacyRevisions, "requested": requested(r, m)}
 	}
 	if f == nil {
@@ -149,7 +151,10 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	by := to.attach(false, 0)
 	defer to.detach(by)
 	defer to.free()
-	c := &call{id: m.ID, method: m.Method, owner: to, caller: r.Header.Get(protocol.HeaderCaller), to: to, answer: answerTo(to), modern: true}
+	c := &call{
+		id: m.ID, method: m.Method, owner: to, caller: r.Header.Get(protocol.HeaderCaller), to: to,
+		answer: answerTo(to), modern: true,
+	}
 	if err := p.ask(r.Context(), c, params); err != nil {
 		writeFault(w, asFault(err), m.ID)
 		return
@@ -173,7 +178,8 @@ func requested(r *http.Request, m jsonrpc.Message) string {
 // invalid is a method that the era does not have, or what headers and body say differently.
 func invalid(r *http.Request, m jsonrpc.Message) *jsonrpc.Fault {
 	differ := func(header, has, wants string) *jsonrpc.Fault {
-		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %s is %q where the message has %q", header, has, wants)
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch,
+			"HeaderMismatch: %s is %q where the message has %q", header, has, wants)
 	}
 	if !m.Call() {
 		return nil
@@ -183,7 +189,8 @@ func invalid(r *http.Request, m jsonrpc.Message) *jsonrpc.Fault {
 	case has == "" || version != "" && has != version:
 		return differ(protocol.HeaderVersion, has, version)
 	case slices.Contains(legacyMethods, m.Method): // its client need not know what _meta has to say
-		return jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "revision %s has no method %s", protocol.Modern, m.Method)
+		return jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "revision %s has no method %s", protocol.Modern,
+			m.Method)
 	case version == "":
 		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "_meta has no %s", protocol.MetaVersion)
 	}

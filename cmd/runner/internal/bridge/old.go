@@ -10,8 +10,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
-// Clients of the transport HTTP+SSE (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
-// open a stream, which tells them where to POST. All that the server says comes on it.
+// Clients of the transport HTTP+SSE
+// (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse) open a stream, which tells
+// them where to POST. All that the server says comes on it.
 
 // getOld begins a session and is its stream: the session ends with it.
 func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
@@ -40,8 +41,8 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 // others, which are not to be had past the seal.
 func (s *session) old() bool { return s.standing.id != standingID }
 
-// putOld takes answers of the proxy's own to calls that it does not pass on, for the stream of their session: a client of this transport
-// reads nothing of what its POST gets. No client can PUT, which the proxy does not pass on.
+// putOld takes answers of the proxy's own to calls that it does not pass on, for the stream of their session: a client
+// of this transport reads nothing of what its POST gets. No client can PUT, which the proxy does not pass on.
 func (b *Bridge) putOld(w http.ResponseWriter, r *http.Request) {
 	body, leave, f := b.body(w, r)
 	defer leave()
@@ -62,7 +63,8 @@ func (b *Bridge) putOld(w http.ResponseWriter, r *http.Request) {
 	for _, m := range messages {
 		if m.Response() {
 			s.standing.begin(1)
-			answerTo(s.standing)(response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}), http.StatusOK, false)
+			answerTo(s.standing)(response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}),
+				http.StatusOK, false)
 		}
 	}
 	w.WriteHeader(http.StatusAccepted)

@@ -11,9 +11,10 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// A proxy asks whether its server answers, what that offers, and which revisions it speaks. A program may take long to start, and is not
-// started for each of these questions: what one has said to initialize answers the proxy's own, and from the first call on that needs a
-// program there is one for all sessions of proxies, which ends when it is not needed.
+// A proxy asks whether its server answers, what that offers, and which revisions it speaks. A program may take long to
+// start, and is not started for each of these questions: what one has said to initialize answers the proxy's own, and
+// from the first call on that needs a program there is one for all sessions of proxies, which ends when it is not
+// needed.
 
 const (
 	// ownIdle is how long such a program stays when nothing is asked.
@@ -44,7 +45,8 @@ func (s *starter) told() <-chan struct{} {
 	return s.telling
 }
 
-// remember keeps what a program has said to initialize, without instructions, which may be for one client. Failed starts forget it.
+// remember keeps what a program has said to initialize, without instructions, which may be for one client. Failed
+// starts forget it.
 func (s *starter) remember(hello []byte) {
 	kept := []byte(`{"protocolVersion":`)
 	kept = append(kept, at(hello, "protocolVersion")...)
@@ -71,13 +73,15 @@ func (s *starter) learn(initialize jsonrpc.Message, result []byte) {
 	}
 }
 
-// asksForItself reports whether initialize is a proxy's own, which nobody has called for: whoever else takes its name has a program
-// apart, as all have. Servers of events are no programs: what is known of those may be over.
+// asksForItself reports whether initialize is a proxy's own, which nobody has called for: whoever else takes its name
+// has a program apart, as all have. Servers of events are no programs: what is known of those may be over.
 func (b *Bridge) asksForItself(caller string, initialize jsonrpc.Message) bool {
-	return caller == "" && b.config.Server.Modern && text(at(initialize.Params, "clientInfo", "name")) == protocol.OwnClient
+	return caller == "" && b.config.Server.Modern &&
+		text(at(initialize.Params, "clientInfo", "name")) == protocol.OwnClient
 }
 
-// waitKnown waits until it is known what a program says to initialize, while one starts that may tell. A fault says that none does.
+// waitKnown waits until it is known what a program says to initialize, while one starts that may tell. A fault says
+// that none does.
 func (b *Bridge) waitKnown(ctx context.Context) *jsonrpc.Fault {
 	if _, legacy := b.modern.known(); legacy || b.starter.known() != nil {
 		return nil
@@ -126,7 +130,8 @@ func (s *session) alone(m jsonrpc.Message, to *stream) {
 	}
 }
 
-// keep takes a program that was initialized and that no client has: the sessions of all use it, or with a program for each those of proxies.
+// keep takes a program that was initialized and that no client has: the sessions of all use it, or with a program for
+// each those of proxies.
 func (b *Bridge) keep(all *shared) {
 	b.sharing.Lock()
 	defer b.sharing.Unlock()

@@ -136,7 +136,8 @@ func together(f front, bodies ...string) chan answer {
 	return answers
 }
 
-// A program that starts slowly is started once, however often proxies ask meanwhile and after that; and for each client.
+// A program that starts slowly is started once, however often proxies ask meanwhile and after that; and for each
+// client.
 func TestTheQuestionsOfProxiesStartOneProgram(t *testing.T) {
 	f, p := slowly(t, legacyProgram)
 	go func() { _ = f.Start(t.Context()) }()
@@ -161,7 +162,8 @@ func TestTheQuestionsOfProxiesStartOneProgram(t *testing.T) {
 		t.Fatalf("%d sessions", len(sessions))
 	}
 	for _, session := range sessions {
-		f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, protocol.HeaderSession, session), http.StatusAccepted)
+		f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, protocol.HeaderSession, session),
+			http.StatusAccepted)
 		f.want(f.call(session, "1", "ping"), http.StatusOK, `"result":{}`)
 		f.want(f.call(session, "2", "tools/list"), http.StatusOK, `"id":2,"result":{"of":"tools/list"}`)
 	}
@@ -251,7 +253,8 @@ func TestAServerThatNeverSaysItsEra(t *testing.T) {
 	}
 }
 
-// A server of the modern era that was asked for a session, too, because it started slowly, may take its connection for the other era.
+// A server of the modern era that was asked for a session, too, because it started slowly, may take its connection for
+// the other era.
 func TestASlowServerOfTheModernEraIsAskedForNoSession(t *testing.T) {
 	patience(t, 100*time.Millisecond, 50*time.Millisecond)
 	f, p := slowly(t, func(m said) string {
@@ -261,7 +264,8 @@ func TestASlowServerOfTheModernEraIsAskedForNoSession(t *testing.T) {
 		return `"result":{"of":"` + m.Method + `"}`
 	})
 	answers := together(f, protocol.MethodDiscover)
-	within(t, time.Minute, "it is asked for a session", func() bool { all := p.started(); return len(all) == 1 && len(all[0].in) == 2 })
+	within(t, time.Minute, "it is asked for a session",
+		func() bool { all := p.started(); return len(all) == 1 && len(all[0].in) == 2 })
 	close(p.up)
 	f.want(next(t, "answer", answers), http.StatusOK, "2026-07-28")
 	f.want(f.modernly("2", "tools/list", ""), http.StatusOK, `"of":"tools/list"`)
@@ -284,7 +288,8 @@ func TestWhatIsKnownIsForgottenWhenAStartFails(t *testing.T) {
 	f.sweepAt(time.Now().Add(2 * ownIdle))
 	f.starter.mu.Lock()
 	f.starter.failed("", time.Now(), "exit status 3", nil)
-	f.starter.pauses[""] = pause{lasts: lastPause, until: time.Now().Add(lastPause), why: "exit status 3"} // it has failed more than once
+	// it has failed more than once
+	f.starter.pauses[""] = pause{lasts: lastPause, until: time.Now().Add(lastPause), why: "exit status 3"}
 	f.starter.mu.Unlock()
 	f.want(f.post(ownHello), http.StatusServiceUnavailable, "exit status 3")
 }
@@ -302,7 +307,8 @@ func TestACallerOfAProxysNameHasAProgramApart(t *testing.T) {
 	own := strings.Replace(hello, `"name":"t"`, `"name":"`+protocol.OwnClient+`"`, 1)
 	for _, caller := range []string{"ann", "bob", ""} {
 		id := f.post(own, protocol.HeaderCaller, caller).header.Get(protocol.HeaderSession)
-		f.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+caller+`"}}`, protocol.HeaderSession, id, protocol.HeaderCaller, caller)
+		f.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+caller+`"}}`, protocol.HeaderSession, id,
+			protocol.HeaderCaller, caller)
 	}
 	calls := 0
 	for _, p := range ps.started() {

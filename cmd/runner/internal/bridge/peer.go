@@ -60,7 +60,8 @@ const maxRefusals = 16
 func newPeer(conn Conn, alone bool, other func(m said), over func(p *peer)) *peer {
 	p := &peer{
 		conn: conn, other: other, over: over, alone: alone, calls: map[string]*call{},
-		started: time.Now(), done: make(chan struct{}), heard: make(chan struct{}), refusals: make(chan struct{}, maxRefusals),
+		started: time.Now(), done: make(chan struct{}), heard: make(chan struct{}),
+		refusals: make(chan struct{}, maxRefusals),
 	}
 	go p.read()
 	return p
@@ -80,7 +81,8 @@ func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
 	if c.ours {
 		params, _ = swapped(params, c.wire, "_meta", protocol.MetaProgress)
 	}
-	return p.sent(p.conn.Send(ctx, request(c.wire, c.method, params), &Waiting{c.over, func(err error) { p.refused(err, c) }}), c)
+	return p.sent(p.conn.Send(ctx, request(c.wire, c.method, params),
+		&Waiting{c.over, func(err error) { p.refused(err, c) }}), c)
 }
 
 // register has a call wait for its answer.
@@ -104,8 +106,8 @@ func (p *peer) register(c *call) *jsonrpc.Fault {
 	return nil
 }
 
-// name gives a call the id that the server knows. It is the client's own for a server of its own, which may show it, unless another
-// call of it waits: some clients use one id for all. The lock is held.
+// name gives a call the id that the server knows. It is the client's own for a server of its own, which may show it,
+// unless another call of it waits: some clients use one id for all. The lock is held.
 func (p *peer) name(c *call) {
 	c.wire, c.ours = c.id, !p.alone
 	if c.ours {
@@ -156,7 +158,8 @@ func (p *peer) sent(err error, c *call) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return busy("the server did not take the message in time")
 	}
-	return because(jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s: the call has not run", err), err)
+	return because(jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s: the call has not run",
+		err), err)
 }
 
 // refused fails a call that was not taken after it was on its way. What came on the connection counts more.

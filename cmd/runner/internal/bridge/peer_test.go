@@ -58,7 +58,10 @@ func peered(t *testing.T, conn Conn, alone bool) (*Bridge, *peer) {
 
 // sessionOf is a session with the server of a connection.
 func sessionOf(b *Bridge, p *peer) *session {
-	return &session{peer: p, standing: b.stream(standingID, true, ""), gone: make(chan struct{}), asked: map[string]bool{}, leave: func() {}}
+	return &session{
+		peer: p, standing: b.stream(standingID, true, ""), gone: make(chan struct{}), asked: map[string]bool{},
+		leave: func() {},
+	}
 }
 
 // A server that does not read while it writes goes on once what it wrote was read: the
@@ -74,7 +77,8 @@ func TestAClientThatDoesNotReadDoesNotHoldUpTheReaderOfAll(t *testing.T) {
 	if err := p.ask(t.Context(), c, []byte(`{"_meta":{"progressToken":1}}`)); err != nil {
 		t.Fatal(err)
 	}
-	line := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"message":"` + strings.Repeat("a", 100<<10) + `"}}`
+	line := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"message":"` +
+		strings.Repeat("a", 100<<10) + `"}}`
 	for i := range 3 * maxUnsent / len(line) {
 		select {
 		case conn.says <- line:
@@ -161,7 +165,8 @@ func TestCallsOfOneIDAreCancelledTogether(t *testing.T) {
 	}
 }
 
-// Some clients use one id for all their calls. Of those that wait at a time the first has it at a server of its client's own, too.
+// Some clients use one id for all their calls. Of those that wait at a time the first has it at a server of its
+// client's own, too.
 func TestCallsOfOneIDAtATimeGetEachItsOwnAnswer(t *testing.T) {
 	conn := newPipe(t)
 	b, p := peered(t, conn, true)
@@ -186,7 +191,8 @@ func TestCallsOfOneIDAtATimeGetEachItsOwnAnswer(t *testing.T) {
 		t.Errorf("the server knows the first as %s", wires[0])
 	}
 	for _, i := range []int{1, 0} {
-		conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + wires[i] + `,"progress":1}}`
+		conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + wires[i] +
+			`,"progress":1}}`
 		conn.says <- `{"jsonrpc":"2.0","id":` + wires[i] + `,"result":{"of":` + fmt.Sprint(i) + `}}`
 		for _, want := range []string{`"progressToken":1,`, `"id":1,"result":{"of":` + fmt.Sprint(i) + `}`} {
 			if e, _, _ := streams[i].take(t.Context(), streams[i].reader); !strings.Contains(string(e.data), want) {

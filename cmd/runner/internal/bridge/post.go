@@ -16,9 +16,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 )
 
-// A server of the HTTP+SSE transport is sent each message with a POST of its own. The transport says nothing about when it answers that:
-// some servers do so at once, others when the tool is done, whose answer comes on the stream before. So what comes on the stream counts,
-// and of the answer to the POST only an error that comes first.
+// A server of the HTTP+SSE transport is sent each message with a POST of its own. The transport says nothing about when
+// it answers that: some servers do so at once, others when the tool is done, whose answer comes on the stream before.
+// So what comes on the stream counts, and of the answer to the POST only an error that comes first.
 
 // tellTime is how long such a server may take for what waits for no answer. Tests change it.
 var tellTime = dialTime
@@ -26,8 +26,9 @@ var tellTime = dialTime
 // errUnsure: the server was sent a message and did not say whether it took it.
 var errUnsure = errors.New("the server did not say that it took the message")
 
-// goneError is why a message is not taken where none will be: nobody listens any more, or the server has forgotten whose stream it is that
-// it may still hold open. What else is said to be wrong with a message may be wrong with that alone.
+// goneError is why a message is not taken where none will be: nobody listens any more, or the server has forgotten
+// whose stream it is that it may still hold open. What else is said to be wrong with a message may be wrong with that
+// alone.
 type goneError struct{ error }
 
 // Unwrap is for errors.As.
@@ -81,8 +82,8 @@ func (e *events) Send(ctx context.Context, message []byte, waits *Waiting) error
 	return err
 }
 
-// follow listens to what a server says about the message of a call after it was sent. It is given some time to end its answer once the
-// call is over.
+// follow listens to what a server says about the message of a call after it was sent. It is given some time to end its
+// answer once the call is over.
 func (e *events) follow(p *posted, waits *Waiting) {
 	select {
 	case err := <-p.told:

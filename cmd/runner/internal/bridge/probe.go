@@ -8,7 +8,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// How long a server may take for its era before it is asked for a session besides, and how long after it has answered that. Tests change them.
+// How long a server may take for its era before it is asked for a session besides, and how long after it has answered
+// that. Tests change them.
 var (
 	discoverTime = 15 * time.Second
 	besidesTime  = 2 * time.Second
@@ -50,9 +51,9 @@ func (m *modern) probe(all *shared, settled chan<- struct{}) {
 	}
 }
 
-// besides asks a server for a session that does not answer the question for its era, as one of the legacy era need not. Many that are slow
-// answer both in turn once they have started. It returns the answer to the first, none where there is only one to the second, and
-// whether there was such a one.
+// besides asks a server for a session that does not answer the question for its era, as one of the legacy era need not.
+// Many that are slow answer both in turn once they have started. It returns the answer to the first, none where there
+// is only one to the second, and whether there was such a one.
 func (m *modern) besides(all *shared, answer <-chan said) (hello said, introduced bool) {
 	second := make(chan bool, 1)
 	go func() { second <- all.introduce(context.Background(), m.starter) == nil }()

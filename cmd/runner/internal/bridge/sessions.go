@@ -11,14 +11,16 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
-// open makes a session of a caller with a server, its own or the shared one. A proxy's own needs none while it is known what one says.
+// open makes a session of a caller with a server, its own or the shared one. A proxy's own needs none while it is known
+// what one says.
 func (b *Bridge) open(ctx context.Context, caller string, own bool, standing *stream) (*session, *jsonrpc.Fault) {
 	leave, f := b.room(ctx, caller)
 	if f != nil {
 		return nil, f
 	}
 	s := &session{
-		id: rand.Text(), caller: caller, own: own, standing: standing, gone: make(chan struct{}), used: time.Now(), asked: map[string]bool{},
+		id: rand.Text(), caller: caller, own: own, standing: standing, gone: make(chan struct{}), used: time.Now(),
+		asked: map[string]bool{},
 	}
 	s.leave = func() { b.ending.after(s, leave) }
 	if own {
@@ -77,7 +79,8 @@ func (b *Bridge) room(ctx context.Context, caller string) (leave func(), f *json
 	return nil, busy("there are %d sessions", b.config.Sessions)
 }
 
-// endIdle ends the session that was idle longest, of all or of one caller, and reports whether there was one. The lock is held.
+// endIdle ends the session that was idle longest, of all or of one caller, and reports whether there was one. The lock
+// is held.
 func (b *Bridge) endIdle(caller string, own bool) bool {
 	var first *session
 	var since time.Time
@@ -94,7 +97,8 @@ func (b *Bridge) endIdle(caller string, own bool) bool {
 	return true
 }
 
-// endings are the sessions, by caller, that are over and have places yet: a process takes as much memory while it ends as before.
+// endings are the sessions, by caller, that are over and have places yet: a process takes as much memory while it ends
+// as before.
 type endings struct {
 	mu  sync.Mutex
 	of  map[string]int

@@ -68,7 +68,8 @@ func TestACallerLeavesOthersTheirBodies(t *testing.T) {
 	if _, err := f.inFlight.Take("mallory", int64(share.Half(maxInFlight))); err != nil {
 		t.Fatal(err)
 	}
-	f.want(f.post(hello, protocol.HeaderCaller, "mallory"), http.StatusServiceUnavailable, "-31008", "33554432 of this caller")
+	f.want(f.post(hello, protocol.HeaderCaller, "mallory"), http.StatusServiceUnavailable, "-31008",
+		"33554432 of this caller")
 	f.want(f.post(hello, protocol.HeaderCaller, "ann"), http.StatusOK)
 }
 
@@ -84,7 +85,8 @@ func TestACallerLeavesOthersTheirCalls(t *testing.T) {
 				mallory.calls(t.Context(), fmt.Sprint(i), method, `"notifications":{}`)
 				s.reads(t)
 			}
-			s.want(mallory.sends("1000", method, `"notifications":{}`), http.StatusServiceUnavailable, "-31008", "of this caller wait")
+			s.want(mallory.sends("1000", method, `"notifications":{}`), http.StatusServiceUnavailable, "-31008",
+				"of this caller wait")
 			answered := ann.calls(t.Context(), "1", method, `"notifications":{}`)
 			select {
 			case a := <-answered:
@@ -110,9 +112,13 @@ func (c crashing) Send(ctx context.Context, line []byte, waits *Waiting) error {
 
 // A caller at whose initialize the server ends waits for the next start, and no other does.
 func TestACallerDelaysNoStartOfOthers(t *testing.T) {
-	f := serve(t, Config{Server: Server{Junk: func() string { return "" }, Open: func() (Conn, error) { return crashing{script()}, nil }}})
+	f := serve(t, Config{Server: Server{
+		Junk: func() string { return "" },
+		Open: func() (Conn, error) { return crashing{script()}, nil },
+	}})
 	by := func(caller, body string) answer { return f.post(body, protocol.HeaderCaller, caller) }
-	f.want(by("mallory", strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway, "-31006", `before it answered (the end)"`)
+	f.want(by("mallory", strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway, "-31006",
+		`before it answered (the end)"`)
 	// noted waits until a pause is noted, and has it end after a time.
 	noted := func(caller string, ends time.Duration) {
 		t.Helper()
@@ -155,7 +161,10 @@ func TestAStartIsForAllWhoWaitForIt(t *testing.T) {
 		t.Run(fmt.Sprintf("fails %t", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &programs{up: make(chan struct{}), answers: legacyProgram}
-				b := New(Config{Shared: true, Log: slog.New(slog.DiscardHandler), Server: Server{Open: p.open, Junk: func() string { return "" }}})
+				b := New(Config{
+					Shared: true, Log: slog.New(slog.DiscardHandler),
+					Server: Server{Open: p.open, Junk: func() string { return "" }},
+				})
 				defer b.Close()
 				told := make(chan *jsonrpc.Fault)
 				asks := func(ctx context.Context) {
@@ -179,7 +188,8 @@ func TestAStartIsForAllWhoWaitForIt(t *testing.T) {
 				}
 				close(p.up)
 				for range 3 {
-					if f := <-told; fails != (f != nil && f.Code == CodeServerEnded && strings.Contains(f.Message, "before it answered (the end)")) {
+					if f := <-told; fails != (f != nil && f.Code == CodeServerEnded &&
+						strings.Contains(f.Message, "before it answered (the end)")) {
 						t.Errorf("who waits is told %v", f)
 					}
 				}
@@ -197,7 +207,10 @@ func TestAStartIsForAllWhoWaitForIt(t *testing.T) {
 
 // Without a login a caller is anybody, and one at whose initialize the server ends keeps nobody out.
 func TestAStartThatFailedIsNotHeldAgainstTheNext(t *testing.T) {
-	f := serve(t, Config{Server: Server{Junk: func() string { return "" }, Open: func() (Conn, error) { return crashing{script()}, nil }}})
+	f := serve(t, Config{Server: Server{
+		Junk: func() string { return "" },
+		Open: func() (Conn, error) { return crashing{script()}, nil },
+	}})
 	f.want(f.post(strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway, "-31006")
 	f.want(f.post(hello), http.StatusOK, `"name":"x"`)
 }

@@ -31,8 +31,8 @@ type starting struct {
 	f    *jsonrpc.Fault
 }
 
-// share is the server that sessions share. Where it does not run it is started, once for all who ask meanwhile: they are told alike how that
-// ends, and whoever asks after that is not. It goes on when those have left who wait for it.
+// share is the server that sessions share. Where it does not run it is started, once for all who ask meanwhile: they
+// are told alike how that ends, and whoever asks after that is not. It goes on when those have left who wait for it.
 func (b *Bridge) share(ctx context.Context) (*shared, *jsonrpc.Fault) {
 	b.sharing.Lock()
 	if all := b.shared; all != nil && !all.peer.leaves() {
@@ -102,7 +102,8 @@ func (a *shared) introduce(ctx context.Context, s *starter) *jsonrpc.Fault {
 	case m.code() == CodeServerEnded:
 		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "%s", text(at(m.Error, "message")))
 	case m.Result == nil:
-		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server refuses initialize: %s", m.Error)
+		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server refuses initialize: %s",
+			m.Error)
 	}
 	if f == nil {
 		if err := p.tell(ctx, request(nil, "notifications/initialized", nil)); err != nil {
@@ -143,7 +144,8 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 	return false
 }
 
-// helloFor is a server's result of initialize for another client than the one that has asked: in the revision that is agreed on with that.
+// helloFor is a server's result of initialize for another client than the one that has asked: in the revision that is
+// agreed on with that.
 func helloFor(initialize jsonrpc.Message, hello json.RawMessage) json.RawMessage {
 	agreed := protocol.Agreed(text(at(initialize.Params, "protocolVersion")), text(at(hello, "protocolVersion")))
 	hello, _ = swapped(hello, []byte(strconv.Quote(agreed)), "protocolVersion")
@@ -166,7 +168,8 @@ func (s *session) mayAsk(uri string) *jsonrpc.Fault {
 	case len(uri) > maxURI:
 		return jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidParams, "the URI has more than %d bytes", maxURI)
 	case len(s.asked) >= maxAsked && !s.asked[uri]:
-		return jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidParams, "the session is subscribed to %d resources: unsubscribe from one first", maxAsked)
+		return jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidParams,
+			"the session is subscribed to %d resources: unsubscribe from one first", maxAsked)
 	}
 	return nil
 }
@@ -225,7 +228,8 @@ func (a *shared) other(p *peer, m said) {
 
 // refuse answers a request of a server that nobody may be asked for.
 func refuse(p *peer, m said) {
-	answer := jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound, "the server is shared by clients, and cannot ask one").Response(m.ID)
+	answer := jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound,
+		"the server is shared by clients, and cannot ask one").Response(m.ID)
 	if m.Method == "ping" {
 		answer = response(m.ID, said{Result: json.RawMessage("{}")})
 	}

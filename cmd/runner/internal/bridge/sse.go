@@ -38,11 +38,12 @@ func Events(at *url.URL, over http.RoundTripper) func() (Conn, error) {
 	return func() (Conn, error) { return dialEvents(client, at, beside, partial) }
 }
 
-// sameServer follows a redirect of a server to another of its paths, as that from /sse to /sse/ that many frameworks make. The server is
-// told by its URL, and nothing else in the pod is to be called.
+// sameServer follows a redirect of a server to another of its paths, as that from /sse to /sse/ that many frameworks
+// make. The server is told by its URL, and nothing else in the pod is to be called.
 func sameServer(next *http.Request, before []*http.Request) error {
 	first := before[0]
-	if len(before) > maxRedirects || next.Method != first.Method || next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
+	if len(before) > maxRedirects || next.Method != first.Method || next.URL.Scheme != first.URL.Scheme ||
+		next.URL.Host != first.URL.Host {
 		return http.ErrUseLastResponse
 	}
 	return nil
@@ -91,20 +92,26 @@ func dialEvents(client *http.Client, at *url.URL, beside bool, partial *atomic.I
 		cancel()
 		return nil, fmt.Errorf("opening the server's stream at %s: %w", at.Path, unaddressed(err))
 	}
-	e := &events{client: client, body: response.Body, ctx: ctx, cancel: cancel, partial: partial, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
+	e := &events{
+		client: client, body: response.Body, ctx: ctx, cancel: cancel, partial: partial,
+		buffer: make([]byte, 4<<10), ended: make(chan struct{}),
+	}
 	e.reader = sse.Reader{Limit: stdio.MaxMessage + 4<<10, Event: e.event}
 	if to, redirects := media.Redirects(response); redirects {
 		e.End()
-		return nil, fmt.Errorf("opening the server's stream at %s: it redirects %s (HTTP %d), which is not followed: write the path at which it sends events into spec.path", at.Path, to, response.StatusCode)
+		return nil, fmt.Errorf("opening the server's stream at %s: it redirects %s (HTTP %d), which is not followed: write "+
+			"the path at which it sends events into spec.path", at.Path, to, response.StatusCode)
 	}
 	if response.StatusCode != http.StatusOK {
 		defer e.End()
-		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: %s", at.Path, response.StatusCode, refusal(response))
+		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: %s", at.Path, response.StatusCode,
+			refusal(response))
 	}
 	for e.named == "" {
 		if err := e.more(); err != nil && e.named == "" {
 			e.giveUp()
-			return nil, fmt.Errorf("opening the server's stream at %s: it does not name an endpoint: is it of transport sse?", at.Path)
+			return nil, fmt.Errorf("opening the server's stream at %s: it does not name an endpoint: is it of transport sse?",
+				at.Path)
 		}
 	}
 	if e.endpoint = endpoint(at, e.named, beside); e.endpoint == nil {
@@ -130,8 +137,8 @@ func refusal(response *http.Response) string {
 	return "write the path at which it sends events into spec.path, or transport: streamable-http if it has none"
 }
 
-// endpoint is where a server takes messages, nil for a place that it may not name. A server in the same pod may name itself as its clients
-// know it; path and query are enough, and nothing else is reached by them.
+// endpoint is where a server takes messages, nil for a place that it may not name. A server in the same pod may name
+// itself as its clients know it; path and query are enough, and nothing else is reached by them.
 func endpoint(at *url.URL, named string, beside bool) *url.URL {
 	to, err := at.Parse(named)
 	if err != nil || to.Opaque != "" {

@@ -38,12 +38,14 @@ func behind(t *testing.T, handler http.Handler) front {
 // A server of the SDK's over the transport before streamable HTTP has clients of both.
 func TestAServerOfTheTransportBefore(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "long"}, func(_ context.Context, request *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		for i := range 3 {
-			_ = request.Session.NotifyProgress(t.Context(), &mcp.ProgressNotificationParams{ProgressToken: request.Params.GetProgressToken(), Progress: float64(i)})
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "long"},
+		func(_ context.Context, request *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			for i := range 3 {
+				_ = request.Session.NotifyProgress(t.Context(),
+					&mcp.ProgressNotificationParams{ProgressToken: request.Params.GetProgressToken(), Progress: float64(i)})
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+		})
 	f := behind(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	for revision, transport := range map[string]mcp.Transport{
 		"2025-06-18": &mcp.StreamableClientTransport{Endpoint: f.url},
@@ -52,7 +54,9 @@ func TestAServerOfTheTransportBefore(t *testing.T) {
 		t.Run(revision, func(t *testing.T) {
 			told := make(chan float64, 10)
 			client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
-				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { told <- r.Params.Progress },
+				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+					told <- r.Params.Progress
+				},
 			})
 			session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 			if err != nil {
@@ -78,15 +82,22 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 		handler http.HandlerFunc
 		says    string
 	}{
-		"another path": {http.NotFound, "HTTP 404: write the path at which it sends events into spec.path, or transport: streamable-http if it has none"},
+		"another path": {
+			http.NotFound,
+			"HTTP 404: write the path at which it sends events into spec.path, or transport: streamable-http if it has none",
+		},
 		"a check of Host": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no\x1b[1m such host"+strings.Repeat("!", 8<<10), http.StatusForbidden)
 		}, `HTTP 403: \"no\\x1b[1m such host` + strings.Repeat("!", 184) + `\": servers that check Host answer so"}`},
-		"credentials": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, `HTTP 401: it asks for credentials"}`},
+		"credentials": {
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+			`HTTP 401: it asks for credentials"}`,
+		},
 		"a redirect elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "https://mcp.example.com/sse?token=x")
 			w.WriteHeader(http.StatusTemporaryRedirect)
-		}, "it redirects to https://mcp.example.com/sse (HTTP 307), which is not followed: write the path at which it sends events into spec.path"},
+		}, "it redirects to https://mcp.example.com/sse (HTTP 307), which is not followed: write the path at which it " +
+			"sends events into spec.path"},
 		"a redirect without end": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/sse", http.StatusTemporaryRedirect)
 		}, "it redirects to /sse (HTTP 307)"},
@@ -104,16 +115,26 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 	}
 }
 
-// A server in the same pod names the URL that its clients call, which need not lead back to it from here. One elsewhere names no other host.
+// A server in the same pod names the URL that its clients call, which need not lead back to it from here. One elsewhere
+// names no other host.
 func TestTheEndpointOfAServerIsOnItsHost(t *testing.T) {
 	at, err := url.Parse("http://127.0.0.1:8080/sse?a=b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for named, want := range map[string]struct{ beside, elsewhere string }{
-		"/messages?session=1":                           {"http://127.0.0.1:8080/messages?session=1", "http://127.0.0.1:8080/messages?session=1"},
-		"messages?session=1":                            {"http://127.0.0.1:8080/messages?session=1", "http://127.0.0.1:8080/messages?session=1"},
-		"?session=1":                                    {"http://127.0.0.1:8080/sse?session=1", "http://127.0.0.1:8080/sse?session=1"},
+		"/messages?session=1": {
+			"http://127.0.0.1:8080/messages?session=1",
+			"http://127.0.0.1:8080/messages?session=1",
+		},
+		"messages?session=1": {
+			"http://127.0.0.1:8080/messages?session=1",
+			"http://127.0.0.1:8080/messages?session=1",
+		},
+		"?session=1": {
+			"http://127.0.0.1:8080/sse?session=1",
+			"http://127.0.0.1:8080/sse?session=1",
+		},
 		"http://127.0.0.1:8080/messages":                {"http://127.0.0.1:8080/messages", "http://127.0.0.1:8080/messages"},
 		"http://localhost:8080/messages?session=1":      {"http://127.0.0.1:8080/messages?session=1", ""},
 		"https://user:p@mcp.example.com/team/messages/": {"http://127.0.0.1:8080/team/messages/", ""},
@@ -136,9 +157,10 @@ func TestTheEndpointOfAServerIsOnItsHost(t *testing.T) {
 // Frameworks redirect a path to the same with a slash.
 func TestARedirectToAnotherPathOfTheServerIsFollowed(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "a"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "a"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+		})
 	sdk := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)
 	f := behind(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/") {
@@ -149,7 +171,9 @@ func TestARedirectToAnotherPathOfTheServerIsFollowed(t *testing.T) {
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
 		sdk.ServeHTTP(w, r)
 	}))
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: f.url}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).
+		Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: f.url},
+			&mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +188,12 @@ var refusedPosts = map[int32]struct {
 	code int
 	says string
 }{
-	500: {CodeServerEnded, "Unconfirmed: the server did not say that it took the message (HTTP 500); the call may have run"},
+	500: {CodeServerEnded, "Unconfirmed: the server did not say that it took the message (HTTP 500); the call may have " +
+		"run"},
 	404: {CodeServerUnusable, "ServerUnusable: the server answered a message with HTTP 404: the call has not run"},
 	400: {CodeServerUnusable, "ServerUnusable: the server answered a message with HTTP 400: the call has not run"},
-	302: {CodeServerUnusable, "ServerUnusable: the server redirects a message to /elsewhere (HTTP 302), which is not followed: the call has not run"},
+	302: {CodeServerUnusable, "ServerUnusable: the server redirects a message to /elsewhere (HTTP 302), which is not " +
+		"followed: the call has not run"},
 }
 
 // answersPosts is a server that answers each message with a status, with 0 never, and what connects to it.
@@ -215,7 +241,9 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 		}
 		return nil
 	}
-	if f := ask(t.Context(), "1", func(data []byte, _ int, _ bool) { t.Errorf("it is answered with %s", data) }); f != nil || len(p.mine(nil)) != 1 {
+	if f := ask(t.Context(), "1", func(data []byte, _ int, _ bool) {
+		t.Errorf("it is answered with %s", data)
+	}); f != nil || len(p.mine(nil)) != 1 {
 		t.Errorf("%v, and %d calls wait", f, len(p.mine(nil)))
 	}
 	within(t, time.Minute, "it is there", func() bool { return reached.Load() == 1 })
@@ -256,12 +284,15 @@ func TestCallersReadNoURLOfTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		f := serve(t, Config{Server: Server{Junk: func() string { return "" }, Open: Events(at, way(func(r *http.Request) (*http.Response, error) {
-			if r.Method == method {
-				return nil, errors.New("there is no way")
-			}
-			return http.DefaultTransport.RoundTrip(r)
-		}))}})
+		f := serve(t, Config{Server: Server{
+			Junk: func() string { return "" },
+			Open: Events(at, way(func(r *http.Request) (*http.Response, error) {
+				if r.Method == method {
+					return nil, errors.New("there is no way")
+				}
+				return http.DefaultTransport.RoundTrip(r)
+			})),
+		}})
 		a := f.post(hello)
 		f.want(a, http.StatusBadGateway, "-31007", "there is no way")
 		if strings.Contains(a.body, "secret") || strings.Contains(a.body, at.Host) {
@@ -277,8 +308,10 @@ func (w way) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
 
 func FuzzMessages(f *testing.F) {
 	for _, seed := range []string{
-		`{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"id":"a","error":{"code":1}}]`, `{"method":"notifications/progress","params":{"progressToken":1}}`,
-		`{"id":{},"result":null}`, `{"params":{"_meta":{"progressToken":"\u0061"}}}`, `{"id":1,"id":2,"result":1}`, "{\"a\":\"\xff\"}",
+		`{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"id":"a","error":{"code":1}}]`,
+		`{"method":"notifications/progress","params":{"progressToken":1}}`,
+		`{"id":{},"result":null}`, `{"params":{"_meta":{"progressToken":"\u0061"}}}`, `{"id":1,"id":2,"result":1}`,
+		"{\"a\":\"\xff\"}",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -296,7 +329,8 @@ func FuzzMessages(f *testing.F) {
 		}
 		// What is swapped in is found there, and the rest stays.
 		if other, old := swapped(line, []byte("7"), "params", "_meta", protocol.MetaProgress); old != nil {
-			if back, was := swapped(other, old, "params", "_meta", protocol.MetaProgress); string(was) != "7" || string(back) != string(line) {
+			if back, was := swapped(other, old, "params", "_meta", protocol.MetaProgress); string(was) != "7" ||
+				string(back) != string(line) {
 				t.Errorf("%q becomes %q and then %q", line, other, back)
 			}
 		}

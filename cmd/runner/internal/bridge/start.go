@@ -77,7 +77,8 @@ const (
 	itsEra      = "its era"
 )
 
-// rest waits for the end of the pause that a caller's next start has, where that is no longer than a client would be asked to wait.
+// rest waits for the end of the pause that a caller's next start has, where that is no longer than a client would be
+// asked to wait.
 func (s *starter) rest(ctx context.Context, caller string) *jsonrpc.Fault {
 	for {
 		s.mu.Lock()
@@ -137,8 +138,8 @@ func (s *starter) open(ctx context.Context, caller, of string, other func(p *pee
 	return p, nil
 }
 
-// failed makes the next start of a caller wait, of all of them that of "", after one that began at a time: those that fail together count
-// as one. It forgets pauses that are over for long. The lock is held.
+// failed makes the next start of a caller wait, of all of them that of "", after one that began at a time: those that
+// fail together count as one. It forgets pauses that are over for long. The lock is held.
 func (s *starter) failed(caller string, began time.Time, why string, err error) {
 	now := time.Now()
 	if caller == "" {
@@ -189,7 +190,8 @@ func (s *starter) watch(caller, of string, p *peer) {
 	if p.stopped.Load() {
 		level = slog.LevelInfo
 	}
-	s.log.Log(context.Background(), level, "server ended", "for", p.purpose(), "detail", p.conn.Why(), "lived", time.Since(began).String())
+	s.log.Log(context.Background(), level, "server ended", "for", p.purpose(), "detail", p.conn.Why(), "lived",
+		time.Since(began).String())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, p)
@@ -233,7 +235,8 @@ func await[T any](ctx context.Context, s *starter, p *peer, answer <-chan T) (T,
 				return none, f
 			}
 		case <-patience:
-			return none, jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server did not answer initialize within %s", firstWords)
+			return none, jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable,
+				"ServerUnusable: the server did not answer initialize within %s", firstWords)
 		case <-ctx.Done():
 			return none, busy("the client did not wait for the server")
 		}
@@ -263,8 +266,11 @@ var ownInfo = struct {
 
 // ownMeta is _meta of its own requests in the modern era, and ownID their id.
 var (
-	ownMeta = map[string]any{protocol.MetaVersion: protocol.Modern, protocol.MetaClient: ownInfo, protocol.MetaCapabilities: struct{}{}}
-	ownID   = []byte("0")
+	ownMeta = map[string]any{
+		protocol.MetaVersion: protocol.Modern, protocol.MetaClient: ownInfo,
+		protocol.MetaCapabilities: struct{}{},
+	}
+	ownID = []byte("0")
 )
 
 // question is a request of the bridge's own. Its answer is the owner of the call.
@@ -274,9 +280,12 @@ func (p *peer) question(ctx context.Context, method string, params any) (<-chan 
 	if err != nil {
 		return nil, err
 	}
-	return answer, p.ask(ctx, &call{id: ownID, owner: (<-chan said)(answer), method: method, answer: func(data []byte, _ int, _ bool) {
-		if all := read(data); len(all) == 1 {
-			answer <- all[0]
-		}
-	}}, body)
+	return answer, p.ask(ctx, &call{
+		id: ownID, owner: (<-chan said)(answer), method: method,
+		answer: func(data []byte, _ int, _ bool) {
+			if all := read(data); len(all) == 1 {
+				answer <- all[0]
+			}
+		},
+	}, body)
 }

@@ -40,7 +40,10 @@ func (l *lines) have(parts ...string) bool {
 
 // Whoever reads the log learns when a server began and ended, why, and whether that was to be.
 func TestStartsAndEndsAreLogged(t *testing.T) {
-	for how, ends := range map[string][]string{"": {`"level":"INFO"`}, "crash": {`"level":"WARN"`, `"detail":"exit status 3"`}} {
+	for how, ends := range map[string][]string{
+		"":      {`"level":"INFO"`},
+		"crash": {`"level":"WARN"`, `"detail":"exit status 3"`},
+	} {
 		log := &lines{}
 		b := New(Config{Server: child(how), Log: slog.New(slog.NewJSONHandler(log, nil))})
 		t.Cleanup(func() { b.Close(); b.Wait(10 * time.Second) })
@@ -48,11 +51,13 @@ func TestStartsAndEndsAreLogged(t *testing.T) {
 		if f != nil {
 			t.Fatal(f)
 		}
-		within(t, time.Minute, "the start is logged", func() bool { return log.have(`"msg":"server started"`, `"for":"a session"`) })
+		within(t, time.Minute, "the start is logged",
+			func() bool { return log.have(`"msg":"server started"`, `"for":"a session"`) })
 		if how == "" {
 			p.stop()
 		}
-		within(t, time.Minute, "the end is logged", func() bool { return log.have(append(ends, `"msg":"server ended"`, `"lived":`)...) })
+		within(t, time.Minute, "the end is logged",
+			func() bool { return log.have(append(ends, `"msg":"server ended"`, `"lived":`)...) })
 	}
 }
 
@@ -62,13 +67,19 @@ func TestTheLogSaysWhatAServerIsFor(t *testing.T) {
 		shared  bool
 		answers func(said) string
 	}{
-		`"for":"what proxies ask"`:           {false, legacyProgram},
-		`"for":"all sessions"`:               {true, legacyProgram},
-		`"for":"requests without a session"`: {false, func(said) string { return `"result":{"supportedVersions":["2026-07-28"]}` }},
+		`"for":"what proxies ask"`: {false, legacyProgram},
+		`"for":"all sessions"`:     {true, legacyProgram},
+		`"for":"requests without a session"`: {
+			false,
+			func(said) string { return `"result":{"supportedVersions":["2026-07-28"]}` },
+		},
 	} {
 		log, p := &lines{}, &programs{up: make(chan struct{}), answers: tc.answers}
 		close(p.up)
-		b := New(Config{Shared: tc.shared, Server: Server{Modern: true, Open: p.open, Junk: func() string { return "" }}, Log: slog.New(slog.NewJSONHandler(log, nil))})
+		b := New(Config{
+			Shared: tc.shared, Server: Server{Modern: true, Open: p.open, Junk: func() string { return "" }},
+			Log: slog.New(slog.NewJSONHandler(log, nil)),
+		})
 		if _, f := b.modern.server(t.Context()); f != nil {
 			t.Error(f)
 		}

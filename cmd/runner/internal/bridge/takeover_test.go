@@ -49,7 +49,8 @@ func TestAStreamIsTakenOverByItsClient(t *testing.T) {
 	id, rest := primed(t, older)
 	newer := f.do(http.MethodGet, "", protocol.HeaderSession, session, protocol.HeaderLast, id)
 	defer newer.Body.Close()
-	if got, err := io.ReadAll(rest); newer.StatusCode != http.StatusOK || err != nil || strings.Contains(string(got), "result") {
+	if got, err := io.ReadAll(rest); newer.StatusCode != http.StatusOK || err != nil ||
+		strings.Contains(string(got), "result") {
 		t.Errorf("HTTP %d, and the older ends with %q, %v", newer.StatusCode, got, err)
 	}
 	done <- `{"content":["yes"]}`
@@ -70,7 +71,8 @@ func TestAStreamThatIsOverIsResumed(t *testing.T) {
 		newer := f.do(http.MethodGet, "", protocol.HeaderSession, session, protocol.HeaderLast, id)
 		got, err := io.ReadAll(newer.Body)
 		newer.Body.Close()
-		if newer.StatusCode != http.StatusOK || !strings.Contains(string(got), `"id":7,"result":{"content":["yes"]}`) || err != nil {
+		if newer.StatusCode != http.StatusOK || !strings.Contains(string(got), `"id":7,"result":{"content":["yes"]}`) ||
+			err != nil {
 			t.Errorf("HTTP %d with %q, %v", newer.StatusCode, got, err)
 		}
 	}
@@ -105,7 +107,8 @@ func TestAStandingStreamIsTakenOver(t *testing.T) {
 			}
 			newer := f.do(http.MethodGet, "", headers...)
 			defer newer.Body.Close()
-			if got, err := io.ReadAll(rest); newer.StatusCode != http.StatusOK || err != nil || strings.Contains(string(got), "changed") {
+			if got, err := io.ReadAll(rest); newer.StatusCode != http.StatusOK || err != nil ||
+				strings.Contains(string(got), "changed") {
 				t.Errorf("HTTP %d, and the older ends with %q, %v", newer.StatusCode, got, err)
 			}
 			f.want(f.post(`{"jsonrpc":"2.0","method":"note"}`, protocol.HeaderSession, session), http.StatusAccepted)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxUnread is how many bytes of events there are at a time that wait for clients, are being written to them, or are kept for
-	// clients that resume: of all streams.
+	// maxUnread is how many bytes of events there are at a time that wait for clients, are being written to them, or are
+	// kept for clients that resume: of all streams.
 	maxUnread = 32 << 20
 	// roomPause is the time between two looks for room.
 	roomPause = 20 * time.Millisecond
@@ -22,7 +22,8 @@ var roomTime = writeTime
 
 // errUnread is what a call gets in place of an answer for which there is no room.
 func errUnread() *jsonrpc.Fault {
-	return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "AnswerLost: %d bytes of answers wait for clients that read slowly, or %d for this caller; the call has run",
+	return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable,
+		"AnswerLost: %d bytes of answers wait for clients that read slowly, or %d for this caller; the call has run",
 		maxUnread, share.Half(maxUnread))
 }
 
@@ -32,7 +33,8 @@ type unread struct {
 	caller string
 }
 
-// hold is the room of one event. Its stream has a part in it, and each who writes it; the last that leaves gives it back.
+// hold is the room of one event. Its stream has a part in it, and each who writes it; the last that leaves gives it
+// back.
 type hold struct {
 	leave func()
 	parts atomic.Int32
@@ -81,8 +83,8 @@ func (s *stream) add(e event) {
 	s.change()
 }
 
-// lose makes room: it lets go of the oldest event that is kept, or else of the oldest that nobody reads. It is false where there is neither.
-// The lock is held.
+// lose makes room: it lets go of the oldest event that is kept, or else of the oldest that nobody reads. It is false
+// where there is neither. The lock is held.
 func (s *stream) lose() bool {
 	switch {
 	case s.next > s.first:
@@ -95,8 +97,8 @@ func (s *stream) lose() bool {
 	return true
 }
 
-// giveUp does without an event for which there is no room: an answer becomes an error, which takes none, and a notification is lost. It is
-// false for a question: its server waits for an answer. The lock is held.
+// giveUp does without an event for which there is no room: an answer becomes an error, which takes none, and a
+// notification is lost. It is false for a question: its server waits for an answer. The lock is held.
 func (s *stream) giveUp(e event) bool {
 	id, method := at(e.data, "id"), at(e.data, "method")
 	if id == nil || method != nil {
@@ -126,7 +128,8 @@ func (s *stream) wait(most time.Duration) {
 	}
 }
 
-// free says that nobody comes back to the stream. Who reads it reads on; then all room is given back, and no more taken.
+// free says that nobody comes back to the stream. Who reads it reads on; then all room is given back, and no more
+// taken.
 func (s *stream) free() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

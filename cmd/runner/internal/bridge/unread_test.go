@@ -69,7 +69,8 @@ func (f front) asks(t *testing.T, session, id, caller string) *http.Response {
 	return response
 }
 
-// Clients that read nothing of long answers take no more memory than there is room for, and none of what is another caller's.
+// Clients that read nothing of long answers take no more memory than there is room for, and none of what is another
+// caller's.
 func TestAnswersThatNobodyReadsHaveABoundAndAShare(t *testing.T) {
 	was := roomTime
 	t.Cleanup(func() { roomTime = was }) // once the bridge has ended
@@ -127,7 +128,8 @@ func TestRoomIsGivenBack(t *testing.T) {
 	for i, session := range sessions {
 		f.want(f.call(session, "1", "big 100000"), http.StatusOK)
 		ctx, cancel := context.WithCancel(t.Context())
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"flood 100"}`))
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url,
+			strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"flood 100"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,12 +203,14 @@ func TestAnAnswerWithoutRoomBecomesAnError(t *testing.T) {
 	if read.push(message(40), false) {
 		t.Error("there was room for more than there is")
 	}
-	if !read.push(event{data: []byte(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 90) + `"}`), status: 200}, false) {
+	if !read.push(event{data: []byte(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 90) + `"}`), status: 200},
+		false) {
 		t.Error("an answer is lost without a word")
 	}
 	first, _, _ := read.take(t.Context(), read.reader)
 	second, _, _ := read.take(t.Context(), read.reader)
-	if second.status != http.StatusBadGateway || !strings.Contains(string(second.data), `"id":7`) || !strings.Contains(string(second.data), "AnswerLost") {
+	if second.status != http.StatusBadGateway || !strings.Contains(string(second.data), `"id":7`) ||
+		!strings.Contains(string(second.data), "AnswerLost") {
 		t.Errorf("got %d %s", second.status, second.data)
 	}
 	read.free()
@@ -233,7 +237,8 @@ func TestAnAnswerWithoutRoomIsToldToWhoResumes(t *testing.T) {
 	leave()
 	left.attach(true, -1)
 	e, _, ok := left.take(t.Context(), left.reader)
-	if !ok || !strings.Contains(string(e.data), `"id":7`) || !strings.Contains(string(e.data), "AnswerLost") || !left.last() {
+	if !ok || !strings.Contains(string(e.data), `"id":7`) || !strings.Contains(string(e.data), "AnswerLost") ||
+		!left.last() {
 		t.Errorf("got %s, %v", e.data, ok)
 	}
 }

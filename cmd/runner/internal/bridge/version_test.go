@@ -15,7 +15,10 @@ import (
 var update = flag.Bool("update", false, "note the sources of the bridge as those of runconfig.BridgeVersion")
 
 // sources are what the program is made of where it is the bridge.
-var sources = []string{"*.go", "../stdio/*.go", "../jsonrpc/*.go", "../protocol/*.go", "../headers/*.go", "../media/*.go", "../share/*.go", "../sse/*.go", "../../bridge.go"}
+var sources = []string{
+	"*.go", "../stdio/*.go", "../jsonrpc/*.go", "../protocol/*.go", "../headers/*.go",
+	"../media/*.go", "../share/*.go", "../sse/*.go", "../../bridge.go",
+}
 
 // Pods that have a bridge keep it, over releases, while its version is the same.
 func TestTheVersionIsThatOfTheSources(t *testing.T) {
@@ -52,7 +55,9 @@ func TestTheVersionIsThatOfTheSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("the bridge is not the one of version %q. If servers that run should get it, raise runconfig.BridgeVersion: their pods are replaced with the next release. "+
-			"Then, or where nothing that they see has changed: go test ./cmd/runner/internal/bridge -run Version -update", strings.Fields(string(want))[0])
+		t.Errorf("the bridge is not the one of version %q. If servers that run should get it, raise "+
+			"runconfig.BridgeVersion: their pods are replaced with the next release. "+
+			"Then, or where nothing that they see has changed: go test ./cmd/runner/internal/bridge -run Version -update",
+			strings.Fields(string(want))[0])
 	}
 }

@@ -23,7 +23,8 @@ var ErrBusy = jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal,
 // Payer is for whom the memory of a request counts.
 type Payer = func(*http.Request) string
 
-// Read reads the body of a request as a whole. It has its room until leave is called. It returns ErrBusy, and the errors of the body.
+// Read reads the body of a request as a whole. It has its room until leave is called. It returns ErrBusy, and the
+// errors of the body.
 func (b *Budget) Read(r *http.Request, payer Payer) (data []byte, leave func(), err error) {
 	if r.ContentLength >= 0 && r.ContentLength <= Least {
 		data, err = readTo(r.Body, make([]byte, 0, r.ContentLength+1), MaxBody+1)
@@ -33,7 +34,9 @@ func (b *Budget) Read(r *http.Request, payer Payer) (data []byte, leave func(), 
 }
 
 // read reads a body that needs room, or of no announced length, which is -1.
-func (b *Budget) read(ctx context.Context, who string, body io.Reader, length int64) (data []byte, leave func(), err error) {
+func (b *Budget) read(
+	ctx context.Context, who string, body io.Reader, length int64,
+) (data []byte, leave func(), err error) {
 	var taken []func()
 	leave = sync.OnceFunc(func() {
 		for _, each := range taken {
@@ -103,8 +106,8 @@ func (b *Budget) wait(ctx context.Context, who string, n int64) (leave func(), e
 	return leave, err
 }
 
-// Turn waits until a body of that size may be taken apart, which takes many times its length: of long ones there is one at a time of each
-// caller, and two of all. done ends the turn.
+// Turn waits until a body of that size may be taken apart, which takes many times its length: of long ones there is one
+// at a time of each caller, and two of all. done ends the turn.
 func (b *Budget) Turn(r *http.Request, payer Payer, size int) (done func(), err error) {
 	if size <= Long {
 		return func() {}, nil

@@ -10,11 +10,12 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
-// MaxFields is how many header fields a request may have. net/http bounds their bytes alone, and each field takes a hundred more in memory.
+// MaxFields is how many header fields a request may have. net/http bounds their bytes alone, and each field takes a
+// hundred more in memory.
 const MaxFields = 128
 
-// Listen accepts connections that have a place, of which one address has its share. Others are closed at once. It ends a connection whose
-// head has more than so many fields.
+// Listen accepts connections that have a place, of which one address has its share. Others are closed at once. It ends
+// a connection whose head has more than so many fields.
 func Listen(from net.Listener, places *share.Places, fields int) net.Listener {
 	return &listener{from, places, fields}
 }
@@ -41,7 +42,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// conn is a connection whose requests' heads are counted while they come: only net/http reads it, in one goroutine at a time.
+// conn is a connection whose requests' heads are counted while they come: only net/http reads it, in one goroutine at a
+// time.
 type conn struct {
 	net.Conn
 	leave func()
@@ -49,7 +51,8 @@ type conn struct {
 	over bool
 }
 
-const tooMany = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\ntoo many header fields"
+const tooMany = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n" +
+	"Connection: close\r\n\r\ntoo many header fields"
 
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {

@@ -30,16 +30,20 @@ func serving(t *testing.T, places *share.Places) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n, _ := io.Copy(io.Discard, r.Body)
-		fmt.Fprint(w, n)
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n, _ := io.Copy(io.Discard, r.Body)
+			fmt.Fprint(w, n)
+		}),
+	}
 	t.Cleanup(func() { _ = server.Close() })
 	go func() { _ = server.Serve(Listen(l, places, MaxFields)) }()
 	return l.Addr().String()
 }
 
-// What net/http reads as requests passes whatever pieces it comes in, and a head with more fields does not, wherever it begins.
+// What net/http reads as requests passes whatever pieces it comes in, and a head with more fields does not, wherever it
+// begins.
 func TestListen_BoundsTheFieldsOfEachHead(t *testing.T) {
 	const host = "Host: a\r\n"
 	few, many := host+fields(MaxFields-2), host+fields(MaxFields+1)
@@ -47,23 +51,39 @@ func TestListen_BoundsTheFieldsOfEachHead(t *testing.T) {
 		sent string
 		want []int // statuses
 	}{
-		"a request":                     {"GET / HTTP/1.1\r\n" + few + "\r\n", []int{200}},
-		"too many fields":               {"GET / HTTP/1.1\r\n" + many, []int{431}},
-		"line feeds alone":              {"GET / HTTP/1.1\n" + strings.ReplaceAll(many, "\r", ""), []int{431}},
-		"behind a request":              {"GET / HTTP/1.1\r\n" + few + "\r\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
-		"behind a body":                 {"POST / HTTP/1.1\r\n" + host + "Content-length: 9\r\n\r\na\n\nb\n\n\n\n\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
-		"a body of many lines":          {"POST / HTTP/1.1\r\n" + host + "Content-Length: 1000\r\n\r\n" + strings.Repeat("\n", 1000) + "GET / HTTP/1.1\r\n" + few + "\r\n", []int{200, 200}},
-		"behind chunks":                 {"POST / HTTP/1.1\r\n" + host + "transfer-encoding: chunked\r\n\r\n3;x=y\r\na\n\n\r\nA\r\n0123456789\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
-		"a chunk of many lines":         {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3e8\r\n" + strings.Repeat("\n", 1000) + "\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + few + "\r\n", []int{200, 200}},
-		"a length and chunks":           {"POST / HTTP/1.1\r\n" + host + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
-		"a length that is none":         {"POST / HTTP/1.1\r\n" + host + "Content-Length: x\r\n\r\nGET / HTTP/1.1\r\n" + many, []int{400}},
-		"chunks of an old version":      {"POST / HTTP/1.0\r\n" + host + "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\nGET / HTTP/1.1\r\n" + many, []int{200, 400}},
-		"a path longer than a line is":  {"GET /" + strings.Repeat("x", 500) + " HTTP/1.1\r\n" + few + "\r\n", []int{200}},
-		"a field longer than a line is": {"POST / HTTP/1.1\r\n" + host + "A: " + strings.Repeat("x", 500) + "\r\nContent-Length: 1\r\n\r\n\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
+		"a request":        {"GET / HTTP/1.1\r\n" + few + "\r\n", []int{200}},
+		"too many fields":  {"GET / HTTP/1.1\r\n" + many, []int{431}},
+		"line feeds alone": {"GET / HTTP/1.1\n" + strings.ReplaceAll(many, "\r", ""), []int{431}},
+		"behind a request": {"GET / HTTP/1.1\r\n" + few + "\r\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
+		"behind a body": {"POST / HTTP/1.1\r\n" + host +
+			"Content-length: 9\r\n\r\na\n\nb\n\n\n\n\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
+		"a body of many lines": {"POST / HTTP/1.1\r\n" + host + "Content-Length: 1000\r\n\r\n" +
+			strings.Repeat("\n", 1000) + "GET / HTTP/1.1\r\n" + few + "\r\n", []int{200, 200}},
+		"behind chunks": {
+			"POST / HTTP/1.1\r\n" + host +
+				"transfer-encoding: chunked\r\n\r\n3;x=y\r\na\n\n\r\nA\r\n0123456789\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + many,
+			[]int{200, 431},
+		},
+		"a chunk of many lines": {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n3e8\r\n" +
+			strings.Repeat("\n", 1000) + "\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + few + "\r\n", []int{200, 200}},
+		"a length and chunks": {"POST / HTTP/1.1\r\n" + host +
+			"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
+		"a length that is none": {
+			"POST / HTTP/1.1\r\n" + host + "Content-Length: x\r\n\r\nGET / HTTP/1.1\r\n" + many,
+			[]int{400},
+		},
+		"chunks of an old version": {"POST / HTTP/1.0\r\n" + host +
+			"Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\nGET / HTTP/1.1\r\n" + many, []int{200, 400}},
+		"a path longer than a line is": {"GET /" + strings.Repeat("x", 500) + " HTTP/1.1\r\n" + few + "\r\n", []int{200}},
+		"a field longer than a line is": {"POST / HTTP/1.1\r\n" + host + "A: " + strings.Repeat("x", 500) +
+			"\r\nContent-Length: 1\r\n\r\n\nGET / HTTP/1.1\r\n" + many, []int{200, 431}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := serving(t, share.New(10, 10))
-			for way, reader := range map[string]io.Reader{"at once": strings.NewReader(tc.sent), "byte by byte": iotest.OneByteReader(strings.NewReader(tc.sent))} {
+			for way, reader := range map[string]io.Reader{
+				"at once":      strings.NewReader(tc.sent),
+				"byte by byte": iotest.OneByteReader(strings.NewReader(tc.sent)),
+			} {
 				conn, err := net.Dial("tcp", address)
 				if err != nil {
 					t.Fatal(err)
@@ -81,9 +101,11 @@ func TestListen_BoundsTheFieldsOfEachHead(t *testing.T) {
 					_, _ = io.Copy(io.Discard, response.Body)
 					got = append(got, response.StatusCode)
 				}
-				// A head that comes with the request before it may be refused first, and one that is lost may find the connection closed.
+				// A head that comes with the request before it may be refused first, and one that is lost may find the connection
+				// closed.
 				last := tc.want[len(tc.want)-1]
-				if last != http.StatusOK && served(got) <= served(tc.want) && (last != http.StatusRequestHeaderFieldsTooLarge || slices.Contains(got, last)) {
+				if last != http.StatusOK && served(got) <= served(tc.want) &&
+					(last != http.StatusRequestHeaderFieldsTooLarge || slices.Contains(got, last)) {
 					continue
 				}
 				if fmt.Sprint(got) != fmt.Sprint(tc.want) {

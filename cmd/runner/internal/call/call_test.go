@@ -20,13 +20,14 @@ func echo(t *testing.T) (url string, called *atomic.Int32) {
 	type input struct {
 		Text string `json:"text"`
 	}
-	mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
-		called.Add(1)
-		if in.Text == "" {
-			return nil, nil, errors.New("say something")
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "you said " + in.Text}}}, nil, nil
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "echo"},
+		func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+			called.Add(1)
+			if in.Text == "" {
+				return nil, nil, errors.New("say something")
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "you said " + in.Text}}}, nil, nil
+		})
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 	var asked atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +59,8 @@ func TestWhatACallSays(t *testing.T) {
 			var out strings.Builder
 			code := Main(t.Context(), append(tc.args, "--url="+url, "--timeout=20s"), &out, &out)
 			if code != tc.code || !strings.Contains(out.String(), tc.says) || called.Load() != tc.calls {
-				t.Errorf("exit code %d after %d calls, saying %q; want %d after %d, and %q", code, called.Load(), out.String(), tc.code, tc.calls, tc.says)
+				t.Errorf("exit code %d after %d calls, saying %q; want %d after %d, and %q", code, called.Load(), out.String(),
+					tc.code, tc.calls, tc.says)
 			}
 		})
 	}
@@ -66,7 +68,8 @@ func TestWhatACallSays(t *testing.T) {
 
 func TestWhoeverDoesNotAnswerIsGivenUp(t *testing.T) {
 	var out strings.Builder
-	if code := Main(t.Context(), []string{"--url=http://127.0.0.1:1/mcp", "--timeout=100ms"}, &out, &out); code != 1 || !strings.Contains(out.String(), "connecting to http://127.0.0.1:1/mcp for 100ms") {
+	if code := Main(t.Context(), []string{"--url=http://127.0.0.1:1/mcp", "--timeout=100ms"}, &out, &out); code != 1 ||
+		!strings.Contains(out.String(), "connecting to http://127.0.0.1:1/mcp for 100ms") {
 		t.Errorf("exit code %d, saying %q", code, out.String())
 	}
 	if code := Main(t.Context(), nil, &out, &out); code != 2 || !strings.Contains(out.String(), "--url is missing") {

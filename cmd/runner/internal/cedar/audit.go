@@ -30,7 +30,8 @@ func (j *judge) audit(r *http.Request, d decided) {
 	caller := j.config.Caller(r)
 	attributes := []slog.Attr{
 		slog.String("subject", authz.Shown(caller.Subject)), slog.String("issuer", caller.Issuer),
-		slog.String("method", authz.Shown(d.method)), slog.String("name", authz.Shown(d.name)), slog.String("decision", decision),
+		slog.String("method", authz.Shown(d.method)), slog.String("name", authz.Shown(d.name)),
+		slog.String("decision", decision),
 		slog.Any("policies", d.Policies), slog.Any("failed", d.Failed),
 	}
 	if d.detail != "" {

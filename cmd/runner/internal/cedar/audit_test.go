@@ -17,11 +17,26 @@ func TestAuditTellsWhatCannotBeJudged(t *testing.T) {
 		answer *backend
 		want   string
 	}{
-		"a long body":        {`{"id":1,"method":"` + strings.Repeat("a", 100) + `"}`, &backend{}, `"method":"","name":"","decision":"deny","policies":null,"failed":null,"detail":"the body is too long"`},
-		"not JSON":           {list, &backend{kind: "application/json", body: "{"}, `"method":"tools/list","name":"","decision":"deny","policies":null,"failed":null,"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON that can be filtered"`},
-		"another kind":       {list, &backend{kind: "text/html", body: "x"}, `"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON`},
-		"an event not JSON":  {list, &backend{kind: "text/event-stream", body: "data: {\n\n"}, `"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON`},
-		"a long event":       {list, &backend{kind: "text/event-stream", body: "data: " + strings.Repeat("a", maxAnswer)}, `"detail":"the answer cannot be filtered: the backend's answer to a list is longer than the 2 MiB`},
+		"a long body": {
+			`{"id":1,"method":"` + strings.Repeat("a", 100) + `"}`, &backend{},
+			`"method":"","name":"","decision":"deny","policies":null,"failed":null,"detail":"the body is too long"`,
+		},
+		"not JSON": {
+			list, &backend{kind: "application/json", body: "{"},
+			`"method":"tools/list","name":"","decision":"deny","policies":null,"failed":null,"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON that can be filtered"`,
+		},
+		"another kind": {
+			list, &backend{kind: "text/html", body: "x"},
+			`"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON`,
+		},
+		"an event not JSON": {
+			list, &backend{kind: "text/event-stream", body: "data: {\n\n"},
+			`"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON`,
+		},
+		"a long event": {
+			list, &backend{kind: "text/event-stream", body: "data: " + strings.Repeat("a", maxAnswer)},
+			`"detail":"the answer cannot be filtered: the backend's answer to a list is longer than the 2 MiB`,
+		},
 		"an answer in order": {list, &backend{kind: "application/json", body: "{}"}, ""},
 	} {
 		var audit bytes.Buffer
@@ -33,7 +48,8 @@ func TestAuditTellsWhatCannotBeJudged(t *testing.T) {
 			r.Body = http.MaxBytesReader(w, r.Body, 80)
 			h.ServeHTTP(w, r)
 		}()
-		if n := strings.Count(audit.String(), `"detail"`); !strings.Contains(audit.String(), tc.want) || n != min(1, len(tc.want)) {
+		if n := strings.Count(audit.String(), `"detail"`); !strings.Contains(audit.String(), tc.want) ||
+			n != min(1, len(tc.want)) {
 			t.Errorf("%s: the log is %s", name, &audit)
 		}
 	}

@@ -29,18 +29,19 @@ type rule struct {
 // method of a later revision does.
 var rules = map[string]rule{
 	"initialize": {legacy: true}, "ping": {legacy: true}, "logging/setLevel": {legacy: true}, "server/discover": {},
-	"notifications/initialized": {}, "notifications/cancelled": {}, "notifications/progress": {}, "notifications/roots/list_changed": {},
-	"tools/call":               {calls: named(authz.CallTool, authz.Tool)},
-	"prompts/get":              {calls: named(authz.GetPrompt, authz.Prompt)},
-	"resources/read":           {calls: resource},
-	"resources/subscribe":      {calls: resource, legacy: true},
-	"resources/unsubscribe":    {calls: resource, legacy: true},
-	"completion/complete":      {calls: completed},
-	"subscriptions/listen":     {calls: listened},
-	"tools/list":               {lists: true, calls: listed(authz.ListTools, "tool")},
-	"prompts/list":             {lists: true, calls: listed(authz.ListPrompts, "prompt")},
-	"resources/list":           {lists: true, calls: listed(authz.ListResources, "resource")},
-	"resources/templates/list": {lists: true, calls: listed(authz.ListResources, "resource")},
+	"notifications/initialized": {}, "notifications/cancelled": {}, "notifications/progress": {},
+	"notifications/roots/list_changed": {},
+	"tools/call":                       {calls: named(authz.CallTool, authz.Tool)},
+	"prompts/get":                      {calls: named(authz.GetPrompt, authz.Prompt)},
+	"resources/read":                   {calls: resource},
+	"resources/subscribe":              {calls: resource, legacy: true},
+	"resources/unsubscribe":            {calls: resource, legacy: true},
+	"completion/complete":              {calls: completed},
+	"subscriptions/listen":             {calls: listened},
+	"tools/list":                       {lists: true, calls: listed(authz.ListTools, "tool")},
+	"prompts/list":                     {lists: true, calls: listed(authz.ListPrompts, "prompt")},
+	"resources/list":                   {lists: true, calls: listed(authz.ListResources, "resource")},
+	"resources/templates/list":         {lists: true, calls: listed(authz.ListResources, "resource")},
 }
 
 // maxValues is how many names and values the arguments of a call may have: policies
@@ -164,7 +165,8 @@ func answers(header http.Header) error {
 		return err
 	}
 	if jsonrpc.NamesModern(header) {
-		return fmt.Errorf("an answer to nothing: a server of revision %s asks nothing; send inputResponses with the request", protocol.Modern)
+		return fmt.Errorf("an answer to nothing: a server of revision %s asks nothing; send inputResponses with the request",
+			protocol.Modern)
 	}
 	return nil
 }

@@ -57,8 +57,8 @@ const (
 	HeaderMismatch
 	// NotFilterable: the backend's answer to a list cannot be read.
 	NotFilterable
-	// NotFound: revision 2026-07-28, which the request names, does not have the method. There a server that does not have one
-	// answers -32601 with HTTP 404 (basic/transports/streamable-http, protocol version header).
+	// NotFound: revision 2026-07-28, which the request names, does not have the method. There a server that does not have
+	// one answers -32601 with HTTP 404 (basic/transports/streamable-http, protocol version header).
 	NotFound
 )
 
@@ -67,7 +67,8 @@ type Refusal struct {
 	Reason Reason
 	// ID of the message; nil if it is not known or was one of several.
 	ID jsontext.Value
-	// Message says what is refused, why, and what to do about it. It is short, since each call of a batch is answered with it.
+	// Message says what is refused, why, and what to do about it. It is short, since each call of a batch is answered with
+	// it.
 	Message string
 	// Messages are all of the body, and Batch says that they came as a list; nil where they were not read.
 	Messages []jsonrpc.Message
@@ -149,7 +150,8 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 	j.next.ServeHTTP(w, r)
 }
 
-// listing is a request whose answer holds a list: of a batch the last, without its id. The zero value is that of a stream which is resumed.
+// listing is a request whose answer holds a list: of a batch the last, without its id. The zero value is that of a
+// stream which is resumed.
 type listing struct {
 	method string
 	id     jsontext.Value
@@ -207,10 +209,12 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 	}
 	rule, known := rules[m.Method]
 	if (!known || rule.legacy) && jsonrpc.Modern(r.Header, m) {
-		return refuse(NotFound, "an unknown method", "revision "+protocol.Modern+" does not have the method "+authz.Shown(m.Method))
+		return refuse(NotFound, "an unknown method",
+			"revision "+protocol.Modern+" does not have the method "+authz.Shown(m.Method))
 	}
 	if !known {
-		return refuse(NotPermitted, "an unknown method", "no policy can permit the method "+authz.Shown(m.Method)+", which this proxy does not know")
+		return refuse(NotPermitted, "an unknown method",
+			"no policy can permit the method "+authz.Shown(m.Method)+", which this proxy does not know")
 	}
 	var calls []authz.Call
 	if rule.calls != nil {
@@ -249,19 +253,24 @@ func orEmpty(params jsontext.Value) jsontext.Value {
 }
 
 func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
-	what := `Client::"` + authz.Shown(caller.Subject) + `" may not ` + strings.ReplaceAll(call.Action, "_", " ") + ` "` + authz.Shown(call.ID) + `": `
+	what := `Client::"` + authz.Shown(caller.Subject) + `" may not ` + strings.ReplaceAll(call.Action, "_", " ") + ` "` +
+		authz.Shown(call.ID) + `": `
 	why := "no policy permits it"
 	if len(d.Policies) > 0 {
 		why = "forbidden by policy " + strings.Join(d.Policies, ", ")
 	}
-	return what + why + ". To repeat the call does not help: the server's owner can permit it in spec.authzConfig, or in the MCPAuthzConfig that spec.authzConfigRef names"
+	return what + why + ". To repeat the call does not help: the server's owner can permit it in spec.authzConfig, or " +
+		"in the MCPAuthzConfig that spec.authzConfigRef names"
 }
 
 // filtered passes a request on whose answers may hold lists, for which it asked with
 // list. The backend must not compress them.
 func (j *judge) filtered(w http.ResponseWriter, r *http.Request, list listing) {
 	media.Unencoded(r.Header)
-	a := &answer{ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), who: j.config.Payer(r), listing: list}
+	a := &answer{
+		ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), who: j.config.Payer(r),
+		listing: list,
+	}
 	// ReverseProxy panics where the backend breaks off.
 	defer a.part()
 	j.next.ServeHTTP(a, r)

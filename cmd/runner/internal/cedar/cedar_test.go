@@ -69,7 +69,10 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 		Payer: func(r *http.Request) string { return r.Header.Get("As") },
 		Refuse: func(w http.ResponseWriter, _ *http.Request, _ http.Handler, r Refusal) {
 			w.Header().Set("Content-Type", "text/plain")
-			w.WriteHeader(map[Reason]int{NotPermitted: denied, Unclear: unclear, NotReadable: 400, HeaderMismatch: 400, NotFilterable: 502, NotFound: 404}[r.Reason])
+			w.WriteHeader(map[Reason]int{
+				NotPermitted: denied, Unclear: unclear, NotReadable: 400, HeaderMismatch: 400,
+				NotFilterable: 502, NotFound: 404,
+			}[r.Reason])
 			fmt.Fprintf(w, "%s: %s", r.ID, r.Message)
 		},
 		Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -106,56 +109,172 @@ type attempt struct {
 
 func attempts() map[string]attempt {
 	return map[string]attempt{
-		"a tool":                       {call("tools/call", `{"name":"add","arguments":{"a":1}}`), nil, 200, ""},
-		"headers that agree":           {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"add"}}, 200, ""},
-		"a header in base64":           {call("tools/call", `{"name":"größe"}`), http.Header{"Mcp-Name": {"=?base64?Z3LDtsOfZQ==?="}}, 200, ""},
-		"an argument":                  {call("tools/call", `{"name":"write","arguments":{"path":"/tmp/a"}}`), nil, 200, ""},
-		"a prompt":                     {call("prompts/get", `{"name":"hello"}`), nil, 200, ""},
-		"a resource":                   {call("resources/read", `{"uri":"file:///a"}`), nil, 200, ""},
-		"a completion":                 {call("completion/complete", `{"ref":{"type":"ref/prompt","name":"hello"}}`), nil, 200, ""},
-		"initialize":                   {call("initialize", `{}`), nil, 200, ""},
-		"a newer header":               {call("initialize", `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 200, ""},
-		"discover":                     {call("server/discover", `{}`), nil, 200, ""},
-		"a notification":               {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, nil, 200, ""},
-		"an answer to the server":      {`{"jsonrpc":"2.0","id":3,"result":{}}`, nil, 200, ""},
-		"an answer of an old client":   {`{"jsonrpc":"2.0","id":3,"result":{}}`, http.Header{"Mcp-Protocol-Version": {"2025-11-25"}}, 200, ""},
-		"an answer to nothing":         {`{"jsonrpc":"2.0","id":3,"result":{}}`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, "3: an answer to nothing"},
-		"an error to nothing":          {`{"jsonrpc":"2.0","id":3,"error":{"code":1}}`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, "an answer to nothing"},
-		"an answer of two revisions":   {`{"jsonrpc":"2.0","id":3,"result":{}}`, http.Header{"Mcp-Protocol-Version": {"2025-11-25", "2026-07-28"}}, 400, "2 times"},
-		"an answer in a batch":         {"[" + call("server/discover", `{}`) + `,{"id":3,"result":{}}]`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, ": an answer to nothing"},
-		"a subscription":               {call("subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}}`), nil, 200, ""},
-		"a batch":                      {"[" + call("tools/call", `{"name":"add"}`) + "," + call("ping", `{}`) + "]", nil, 200, ""},
-		"another tool":                 {call("tools/call", `{"name":"drop"}`), nil, denied, `7: Client::"ann" may not call tool "drop": no policy permits it`},
-		"another's tool":               {call("tools/call", `{"name":"größe"}`), http.Header{"As": {"bob"}}, denied, "no policy permits it"},
-		"another argument":             {call("tools/call", `{"name":"write","arguments":{"path":"/etc/a"}}`), nil, denied, "no policy"},
-		"another prompt":               {call("prompts/get", `{"name":"x"}`), nil, denied, "may not get prompt"},
-		"another resource":             {call("resources/read", `{"uri":"file:///b"}`), nil, denied, "may not read resource"},
-		"subscribing to another":       {call("resources/subscribe", `{"uri":"file:///b"}`), nil, denied, "may not read resource"},
-		"listening to another":         {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///a","file:///b"]}}`), nil, denied, "file:///b"},
-		"completing another":           {call("completion/complete", `{"ref":{"type":"ref/resource","uri":"file:///b"}}`), nil, denied, "file:///b"},
-		"a list that is forbidden":     {call("prompts/list", `{}`), nil, denied, "forbidden by policy p"},
-		"one of a batch":               {"[" + call("ping", `{}`) + "," + call("tools/call", `{"name":"drop"}`) + "]", nil, denied, ": Client"},
-		"an unknown method":            {call("tasks/get", `{}`), nil, denied, "does not know"},
-		"an unknown modern method":     {call("tasks/get", `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 404, "does not have the method tasks/get"},
-		"a method that is gone":        {call("resources/subscribe", `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 404, "does not have the method resources/subscribe"},
-		"another case":                 {`{"id":1,"method":"ping","Method":"tools/call"}`, nil, 400, `write "method"`},
-		"another case of params":       {call("tools/call", `{"name":"add","Name":"drop"}`), nil, 400, `write "name"`},
-		"names that a server mixes up": {call("tools/call", `{"name":"add","arguments":{"a":1,"A":2}}`), nil, unclear, `7: tools/call: the arguments have the names "a" and "A"`},
-		"a name that a policy misses":  {call("tools/call", `{"name":"write","arguments":{"Path":"/tmp/a"}}`), nil, unclear, `write "path"`},
-		"names of a prompt":            {call("prompts/get", `{"name":"hello","arguments":{"a":"1","A":"2"}}`), nil, unclear, `"a" and "A"`},
-		"no name":                      {call("tools/call", `{}`), nil, 400, "params.name is missing"},
-		"no params":                    {`{"id":7,"method":"tools/call"}`, nil, 400, "params.name is missing"},
-		"no JSON":                      {"hello", nil, 400, "reading the message"},
-		"another method in a header":   {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Method": {"tools/list"}}, 400, "Mcp-Method"},
-		"another name in a header":     {call("tools/call", `{"name":"drop"}`), http.Header{"Mcp-Name": {"add"}}, 400, "Mcp-Name"},
-		"a header twice":               {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Name": {"add", "drop"}}, 400, "2 times"},
-		"a subscription to many":       {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[`+manyURIs(jsonrpc.MaxBatch+1)+`]}}`), nil, 400, "more than 100 URIs"},
-		"a subscription again":         {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[`+strings.Repeat(`"file:///a",`, 1000)+`"file:///a"]}}`), nil, 200, ""},
-		"a subscription to nothing":    {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":null}}`), nil, 200, ""},
-		"a subscription to null":       {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[null]}}`), nil, 400, "not a list of URIs"},
-		"many arguments":               {call("tools/call", `{"name":"add","arguments":{"a":[`+strings.Repeat("[],", maxValues)+`0]}}`), nil, 400, "more than 20000 names and values"},
-		"a long argument":              {call("tools/call", `{"name":"add","arguments":{"a":"`+strings.Repeat("[],", maxValues)+`"}}`), nil, 200, ""},
-		"a compressed body":            {"x", http.Header{"Content-Encoding": {"gzip"}}, 400, "encoded"},
+		"a tool": {call("tools/call", `{"name":"add","arguments":{"a":1}}`), nil, 200, ""},
+		"headers that agree": {
+			call("tools/call", `{"name":"add"}`),
+			http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"add"}},
+			200, "",
+		},
+		"a header in base64": {
+			call("tools/call", `{"name":"größe"}`),
+			http.Header{"Mcp-Name": {"=?base64?Z3LDtsOfZQ==?="}},
+			200, "",
+		},
+		"an argument": {call("tools/call", `{"name":"write","arguments":{"path":"/tmp/a"}}`), nil, 200, ""},
+		"a prompt":    {call("prompts/get", `{"name":"hello"}`), nil, 200, ""},
+		"a resource":  {call("resources/read", `{"uri":"file:///a"}`), nil, 200, ""},
+		"a completion": {
+			call("completion/complete", `{"ref":{"type":"ref/prompt","name":"hello"}}`), nil,
+			200, "",
+		},
+		"initialize": {call("initialize", `{}`), nil, 200, ""},
+		"a newer header": {
+			call("initialize", `{}`),
+			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}},
+			200,
+			"",
+		},
+		"discover":                {call("server/discover", `{}`), nil, 200, ""},
+		"a notification":          {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, nil, 200, ""},
+		"an answer to the server": {`{"jsonrpc":"2.0","id":3,"result":{}}`, nil, 200, ""},
+		"an answer of an old client": {
+			`{"jsonrpc":"2.0","id":3,"result":{}}`,
+			http.Header{"Mcp-Protocol-Version": {"2025-11-25"}},
+			200, "",
+		},
+		"an answer to nothing": {
+			`{"jsonrpc":"2.0","id":3,"result":{}}`,
+			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}},
+			400, "3: an answer to nothing",
+		},
+		"an error to nothing": {
+			`{"jsonrpc":"2.0","id":3,"error":{"code":1}}`,
+			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}},
+			400, "an answer to nothing",
+		},
+		"an answer of two revisions": {
+			`{"jsonrpc":"2.0","id":3,"result":{}}`,
+			http.Header{"Mcp-Protocol-Version": {"2025-11-25", "2026-07-28"}},
+			400, "2 times",
+		},
+		"an answer in a batch": {
+			"[" + call("server/discover", `{}`) + `,{"id":3,"result":{}}]`,
+			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}},
+			400, ": an answer to nothing",
+		},
+		"a subscription": {
+			call("subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}}`),
+			nil, 200, "",
+		},
+		"a batch": {
+			"[" + call("tools/call", `{"name":"add"}`) + "," + call("ping", `{}`) + "]", nil,
+			200, "",
+		},
+		"another tool": {
+			call("tools/call", `{"name":"drop"}`), nil, denied,
+			`7: Client::"ann" may not call tool "drop": no policy permits it`,
+		},
+		"another's tool": {
+			call("tools/call", `{"name":"größe"}`),
+			http.Header{"As": {"bob"}},
+			denied,
+			"no policy permits it",
+		},
+		"another argument": {
+			call("tools/call", `{"name":"write","arguments":{"path":"/etc/a"}}`), nil, denied,
+			"no policy",
+		},
+		"another prompt":   {call("prompts/get", `{"name":"x"}`), nil, denied, "may not get prompt"},
+		"another resource": {call("resources/read", `{"uri":"file:///b"}`), nil, denied, "may not read resource"},
+		"subscribing to another": {
+			call("resources/subscribe", `{"uri":"file:///b"}`), nil, denied,
+			"may not read resource",
+		},
+		"listening to another": {
+			call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///a","file:///b"]}}`), nil, denied,
+			"file:///b",
+		},
+		"completing another": {
+			call("completion/complete", `{"ref":{"type":"ref/resource","uri":"file:///b"}}`),
+			nil, denied, "file:///b",
+		},
+		"a list that is forbidden": {call("prompts/list", `{}`), nil, denied, "forbidden by policy p"},
+		"one of a batch": {
+			"[" + call("ping", `{}`) + "," + call("tools/call", `{"name":"drop"}`) + "]", nil,
+			denied, ": Client",
+		},
+		"an unknown method": {call("tasks/get", `{}`), nil, denied, "does not know"},
+		"an unknown modern method": {
+			call("tasks/get", `{}`),
+			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}},
+			404,
+			"does not have the method tasks/get",
+		},
+		"a method that is gone": {
+			call("resources/subscribe", `{}`),
+			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}},
+			404, "does not have the method resources/subscribe",
+		},
+		"another case":           {`{"id":1,"method":"ping","Method":"tools/call"}`, nil, 400, `write "method"`},
+		"another case of params": {call("tools/call", `{"name":"add","Name":"drop"}`), nil, 400, `write "name"`},
+		"names that a server mixes up": {
+			call("tools/call", `{"name":"add","arguments":{"a":1,"A":2}}`), nil, unclear,
+			`7: tools/call: the arguments have the names "a" and "A"`,
+		},
+		"a name that a policy misses": {
+			call("tools/call", `{"name":"write","arguments":{"Path":"/tmp/a"}}`), nil, unclear,
+			`write "path"`,
+		},
+		"names of a prompt": {
+			call("prompts/get", `{"name":"hello","arguments":{"a":"1","A":"2"}}`), nil, unclear,
+			`"a" and "A"`,
+		},
+		"no name":   {call("tools/call", `{}`), nil, 400, "params.name is missing"},
+		"no params": {`{"id":7,"method":"tools/call"}`, nil, 400, "params.name is missing"},
+		"no JSON":   {"hello", nil, 400, "reading the message"},
+		"another method in a header": {
+			call("tools/call", `{"name":"add"}`),
+			http.Header{"Mcp-Method": {"tools/list"}},
+			400,
+			"Mcp-Method",
+		},
+		"another name in a header": {
+			call("tools/call", `{"name":"drop"}`),
+			http.Header{"Mcp-Name": {"add"}},
+			400,
+			"Mcp-Name",
+		},
+		"a header twice": {
+			call("tools/call", `{"name":"add"}`),
+			http.Header{"Mcp-Name": {"add", "drop"}},
+			400,
+			"2 times",
+		},
+		"a subscription to many": {
+			call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[`+manyURIs(jsonrpc.MaxBatch+1)+`]}}`), nil,
+			400, "more than 100 URIs",
+		},
+		"a subscription again": {
+			call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[`+strings.Repeat(`"file:///a",`, 1000)+
+				`"file:///a"]}}`), nil, 200, "",
+		},
+		"a subscription to nothing": {
+			call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":null}}`), nil,
+			200, "",
+		},
+		"a subscription to null": {
+			call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[null]}}`), nil,
+			400, "not a list of URIs",
+		},
+		"many arguments": {
+			call("tools/call", `{"name":"add","arguments":{"a":[`+strings.Repeat("[],", maxValues)+`0]}}`),
+			nil, 400, "more than 20000 names and values",
+		},
+		"a long argument": {
+			call("tools/call", `{"name":"add","arguments":{"a":"`+strings.Repeat("[],", maxValues)+`"}}`),
+			nil, 200, "",
+		},
+		"a compressed body": {"x", http.Header{"Content-Encoding": {"gzip"}}, 400, "encoded"},
 	}
 }
 
@@ -168,9 +287,16 @@ func TestContentThatIsReadInOneWayOnly(t *testing.T) {
 			{"Content-Encoding": {""}},
 			{"Content-Encoding": {"Identity"}},
 		},
-		"encoded": {{"Content-Encoding": {"", "gzip"}}, {"Content-Encoding": {"identity, gzip"}}, {"Content-Encoding": {"identity", "identity"}}},
+		"encoded": {
+			{"Content-Encoding": {"", "gzip"}},
+			{"Content-Encoding": {"identity, gzip"}},
+			{"Content-Encoding": {"identity", "identity"}},
+		},
 		"2 times": {{"Content-Type": {"application/json", "application/json"}}},
-		"UTF-8":   {{"Content-Type": {"application/json; charset=utf-7"}}, {"Content-Type": {"application/json; charset*=utf-8''utf-7"}}},
+		"UTF-8": {
+			{"Content-Type": {"application/json; charset=utf-7"}},
+			{"Content-Type": {"application/json; charset*=utf-8''utf-7"}},
+		},
 		"Content-Type": {
 			{"Content-Type": nil},
 			{"Content-Type": {"text/plain"}},
@@ -185,7 +311,8 @@ func TestContentThatIsReadInOneWayOnly(t *testing.T) {
 			var audit bytes.Buffer
 			b := &backend{kind: "application/json", body: `{}`}
 			got := post(guarded(t, b, &audit), call("tools/call", `{"name":"add"}`), header)
-			if b.reached != (want == "") || !strings.Contains(got.Body.String(), want) || !b.reached && (got.Code != 400 || !strings.Contains(audit.String(), `"deny"`)) {
+			if b.reached != (want == "") || !strings.Contains(got.Body.String(), want) ||
+				!b.reached && (got.Code != 400 || !strings.Contains(audit.String(), `"deny"`)) {
 				t.Errorf("%v: got %d %s, want %q; the audit is %s", header, got.Code, got.Body, want, &audit)
 			}
 		}
@@ -218,73 +345,6 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
-	const (
-		unfiltered = "1: the backend's answer to a list is not JSON that can be filtered"
-
-		list     = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
-		tools    = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","x":1},{"name":"drop"},{"name":"write"},{"name":"größe"}],"nextCursor":"c"}}`
-		filtered = `{"id":1,"jsonrpc":"2.0","result":{"nextCursor":"c","tools":[{"name":"add","x":1},{"name":"write"},{"name":"größe"}]}}`
-		// what servers say that is no message
-		notes   = ": ping\n\nretry: 1\n\nid: 1\ndata:\n\nevent: ping\ndata: ping\n\ndata: 2026-01-01 [00:00]\n\nevent: more\ndata: /mcp?a=b\n\ndata: {\"type\":\"heartbeat\"}\n\n"
-		note    = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"drop"}}`
-		tooLong = "1: the backend's answer to a list is longer than the 2 MiB that are filtered"
-	)
-	for name, tc := range map[string]struct {
-		request          string
-		kind, body, want string
-		status           int
-	}{
-		"JSON":                                {list, "application/json; charset=utf-8", tools, filtered, 200},
-		"a stream":                            {list, "text/event-stream", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + tools + "\n\n", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + filtered + "\n\n", 200},
-		"a mark":                              {list, "text/event-stream", "\ufeffdata: " + tools + "\n\n", "data: " + filtered + "\n\n", 200},
-		"a mark before JSON":                  {list, "application/json", "\ufeff" + tools, filtered, 200},
-		"a type in capitals":                  {list, "Text/Event-Stream", "data: " + tools + "\n\n", "data: " + filtered + "\n\n", 200},
-		"a parameter that is none":            {list, "application/json; odata", tools, filtered, 200},
-		"a resumption":                        {"", "text/event-stream", ": ping\n\ndata: " + tools + "\n\n", ": ping\n\ndata: " + filtered + "\n\n", 200},
-		"where a client of HTTP+SSE sends to": {"", "text/event-stream", "event: endpoint\ndata: /mcp?a=b\n\ndata: " + tools + "\n\n", "event: endpoint\ndata: /mcp?a=b\n\ndata: " + filtered + "\n\n", 200},
-		"a list that is said to be that":      {"", "text/event-stream", "event: endpoint\ndata:  " + tools + "\n\n", "event: endpoint\ndata: " + filtered + "\n\n", 200},
-		"what is no message":                  {list, "text/event-stream", notes + "data: " + tools + "\n\n", notes + "data: " + filtered + "\n\n", 200},
-		"a message of another name":           {"", "text/event-stream", "event: more\ndata: " + tools + "\n\n", "event: more\ndata: " + filtered + "\n\n", 200},
-		"a list behind what some skip":        {"", "text/event-stream", "data: \ufeff" + tools + "\n\n", "", 200},
-		"a batch":                             {"[" + list + "]", "application/json", "[" + tools + "]", "[" + filtered + "]", 200},
-		"an error":                            {list, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, 200},
-		"templates": {
-			`{"id":1,"method":"resources/templates/list"}`, "application/json",
-			`{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"file:///{p}"},{"uriTemplate":"file:///a"}]}}`, `{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"file:///a"}]}}`, 200,
-		},
-		"no JSON":      {list, "application/json", "tools: drop", unfiltered, 502},
-		"a name twice": {list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","name":"drop"}]}}`, unfiltered, 502},
-		"another case": {list, "application/json", `{"id":1,"result":{"Tools":[{"name":"drop"}]}}`, unfiltered, 502},
-		"another type": {list, "text/plain", tools, unfiltered, 502},
-		"too long":     {list, "application/json", tools + strings.Repeat(" ", maxAnswer), tooLong, 502},
-	} {
-		t.Run(name, func(t *testing.T) {
-			code, got := answered(t, tc.request, tc.kind, tc.body)
-			if diff := cmp.Diff(tc.want, got); diff != "" || code != tc.status {
-				t.Errorf("%d (-want +got):\n%s", code, diff)
-			}
-		})
-	}
-}
-
-// answered is what a caller gets of what the backend answers: to a request, or to a GET.
-func answered(t *testing.T, request, kind, body string) (status int, got string) {
-	t.Helper()
-	h := guarded(t, &backend{kind: kind, body: body, encoding: "gzip"}, nil)
-	r, w := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), httptest.NewRecorder()
-	if request != "" {
-		r = httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(request))
-	}
-	r.Header = http.Header{"As": {"ann"}, "Accept-Encoding": {"gzip"}, "Content-Type": {"application/json"}}
-	defer func() {
-		_ = recover() // as net/http does
-		status, got = w.Code, w.Body.String()
-	}()
-	h.ServeHTTP(w, r)
-	return
-}
-
 // A body has room as long as it is held, not as long as its call is answered.
 func TestCallsThatHangLeaveRoom(t *testing.T) {
 	reached, over := make(chan struct{}), make(chan struct{})
@@ -301,7 +361,8 @@ func TestCallsThatHangLeaveRoom(t *testing.T) {
 	}
 	h := guarded(t, httputil.NewSingleHostReverseProxy(at), nil)
 	for range 16 {
-		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"ping","params":{"x":"`+strings.Repeat("x", 1<<20)+`"}}`))
+		r := httptest.NewRequest(http.MethodPost, "/mcp",
+			strings.NewReader(`{"id":1,"method":"ping","params":{"x":"`+strings.Repeat("x", 1<<20)+`"}}`))
 		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = -1
 		go h.ServeHTTP(httptest.NewRecorder(), r)
@@ -351,7 +412,8 @@ func TestAuditTellsEachDecisionWithoutArguments(t *testing.T) {
 	want := []map[string]any{
 		line("tools/call", "add", "allow", []any{"p"}), line("tools/call", "drop", "deny", nil),
 		refused("tasks/get", "an unknown method"), refused("tools/call", "the parameters cannot be read"),
-		refused("tools/call", "headers name another call"), refused("", "an answer to nothing"), refused("", "the body is no message"),
+		refused("tools/call", "headers name another call"), refused("", "an answer to nothing"),
+		refused("", "the body is no message"),
 		line("tools/call", strings.Repeat("a", 256)+"…", "deny", nil),
 		line("subscriptions/listen", "file:///a", "allow", []any{"p"}), refused("", "headers tell of another body"),
 	}
@@ -364,7 +426,8 @@ func TestAuditTellsEachDecisionWithoutArguments(t *testing.T) {
 // called.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
-		`{"id":1,"method":"tools/call","params":{"name":"drop"}}`, `[{"id":1,"method":"tools/list"}]`, `{"method":"tools/call","params":{"name":"add","Name":"drop"}}`,
+		`{"id":1,"method":"tools/call","params":{"name":"drop"}}`, `[{"id":1,"method":"tools/list"}]`,
+		`{"method":"tools/call","params":{"name":"add","Name":"drop"}}`,
 	} {
 		f.Add(seed, "tools/call", "drop")
 	}
@@ -382,53 +445,4 @@ func FuzzBody(f *testing.F) {
 			t.Errorf("%q reached the backend", b.got)
 		}
 	})
-}
-
-// FuzzFilter holds any answer of a backend to: no panic, and the tool that the caller
-// may not use is not in a list.
-func FuzzFilter(f *testing.F) {
-	for _, seed := range []string{
-		`{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`, `[{"result":{"tools":[{"name":"drop"}]}}]`, `{"result":{"tools":[{"name":"add","Name":"drop"}]}}`,
-		`{"result":{"Tools":[{"name":"drop"}]}}`, `{"Result":{"tools":[{"name":"drop"}]}}`, `{"method":"x","params":{}}`,
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, body string) {
-		filtered, err := filter([]byte(body), func(call authz.Call) bool { return call.ID != "drop" })
-		if err != nil {
-			return
-		}
-		var m struct {
-			Result struct {
-				Tools []struct {
-					Name string `json:"name"`
-				} `json:"tools"`
-			} `json:"result"`
-		}
-		if json.Unmarshal(filtered, &m) != nil {
-			return
-		}
-		for _, tool := range m.Result.Tools {
-			if tool.Name == "drop" {
-				t.Errorf("%q is answered with %q", body, filtered)
-			}
-		}
-	})
-}
-
-// A hostile backend's answers to lists are held a few at a time, whatever comes
-// of them, and the places are given back.
-func TestLargeAnswersTakeTurns(t *testing.T) {
-	long := `{"id":1,"result":{"tools":[{"name":"add","x":"` + strings.Repeat("a", smallBody) + `"}]}}`
-	for _, b := range []*backend{
-		{kind: "application/json", body: long},
-		{kind: "application/json", body: long[1:]},
-		{kind: "text/event-stream", body: "data: " + long + "\n\n"},
-		{kind: "text/event-stream", body: "data: " + long},
-	} {
-		h := guarded(t, b, nil)
-		for range 2 * largeAnswers {
-			post(h, `{"id":1,"method":"tools/list"}`, nil)
-		}
-	}
 }

@@ -39,9 +39,13 @@ func TestListsHoldWhatServersWrite(t *testing.T) {
 			"data: {\"method\":\"a\",\"params\":{\"b\":\"\\ud83d\"}}\n\ndata: " + filtered + "\n\n", 200,
 		},
 		"names that are cut": {
-			list, "application/json", `{"id":1,"result":{"tools":[{"name":"add\ud83d"},{"name":"add"},{"name":"add` + "\xff" + `"},{"name":"drop\ud83d"}]}}`, filtered, 200,
+			list, "application/json", `{"id":1,"result":{"tools":[{"name":"add\ud83d"},{"name":"add"},{"name":"add` + "\xff" +
+				`"},{"name":"drop\ud83d"}]}}`, filtered, 200,
 		},
-		"no name": {list, "application/json", `{"id":1,"result":{"tools":[{"name":1}]}}`, "1: the backend's answer to a list is not JSON that can be filtered", 502},
+		"no name": {
+			list, "application/json", `{"id":1,"result":{"tools":[{"name":1}]}}`,
+			"1: the backend's answer to a list is not JSON that can be filtered", 502,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), httptest.NewRecorder()
@@ -60,7 +64,8 @@ func TestListsHoldWhatServersWrite(t *testing.T) {
 // Policies judge the name that a client reads, and by which it calls.
 func TestACutNameIsJudgedAsItIsRead(t *testing.T) {
 	var judged []string
-	got, err := filter([]byte(`{"id":1,"result":{"tools":[{"name":"cut\ud83d"},{"name":"cut`+"\xe2\x82"+`"},{"name":"cut\udc00ter"}]}}`), func(call authz.Call) bool {
+	got, err := filter([]byte(`{"id":1,"result":{"tools":[{"name":"cut\ud83d"},{"name":"cut`+"\xe2\x82"+
+		`"},{"name":"cut\udc00ter"}]}}`), func(call authz.Call) bool {
 		judged = append(judged, call.ID)
 		return true
 	})
@@ -86,7 +91,10 @@ func TestAnAnswerIsFilteredUnlessItIsEncoded(t *testing.T) {
 	const list, filtered = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"id":1,"result":{"tools":[{"name":"add"}]}}`
 	for encoding, status := range map[string]int{"identity": 200, "Identity": 200, "none": 200, "br": 502} {
 		for kind, frame := range map[string]string{"application/json": "%s", "text/event-stream": "data: %s\n\n"} {
-			b := &backend{kind: kind, body: fmt.Sprintf(frame, `{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`), encoding: encoding}
+			b := &backend{
+				kind: kind, body: fmt.Sprintf(frame, `{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`),
+				encoding: encoding,
+			}
 			got := post(guarded(t, b, nil), list, nil)
 			if got.Code != status || status == 200 && got.Body.String() != fmt.Sprintf(frame, filtered) {
 				t.Errorf("%s %s: %d %s", encoding, kind, got.Code, got.Body)

@@ -161,7 +161,8 @@ func (a *answer) over() bool { return a.failed != nil }
 // unreadable tells of an answer that is not passed on, and why.
 func (a *answer) unreadable(why error) {
 	// A stream that is silent for hours keeps no headers.
-	a.judge.audit(new(http.Request).WithContext(a.ctx), decided{method: a.method, detail: "the answer cannot be filtered: " + why.Error()})
+	a.judge.audit(new(http.Request).WithContext(a.ctx),
+		decided{method: a.method, detail: "the answer cannot be filtered: " + why.Error()})
 }
 
 // refuse answers in the place of an answer that is not passed on.
@@ -186,7 +187,8 @@ func (a *answer) WriteHeader(status int) {
 	a.begun = true
 	kind, encoded := media.Type(a.Header()), media.Encoded(a.Header())
 	switch {
-	case status >= http.StatusMultipleChoices, status == http.StatusAccepted, status == http.StatusNoContent: // these hold no list
+	case status >= http.StatusMultipleChoices, status == http.StatusAccepted, status == http.StatusNoContent:
+		// these hold no list
 	case kind == media.JSON && !encoded:
 		a.mode = wholeJSON
 		return
@@ -241,7 +243,8 @@ func (a *answer) Flush() {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// Follow has it filter a stream for another writer once its handler has returned. It is false for an answer that is none.
+// Follow has it filter a stream for another writer once its handler has returned. It is false for an answer that is
+// none.
 func (a *answer) Follow(to http.ResponseWriter) (end func(), follows bool) {
 	if a.mode != events || a.failed != nil {
 		return nil, false

@@ -47,7 +47,8 @@ func TestNoArgumentReachesAServerUnderAnotherName(t *testing.T) {
 		for _, arguments := range []string{
 			`{"path":"/data/a","Path":"/etc/shadow"}`, `{"PATH":"/etc/shadow"}`, `{"path":"/data/a","\u0050ATH":"/etc/shadow"}`,
 		} {
-			r, w := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(call("tools/call", `{"name":"read_file","arguments":`+arguments+`}`))), httptest.NewRecorder()
+			r, w := httptest.NewRequest(http.MethodPost, "/mcp",
+				strings.NewReader(call("tools/call", `{"name":"read_file","arguments":`+arguments+`}`))), httptest.NewRecorder()
 			r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 			guard.ServeHTTP(w, r)
 			if body, _ := io.ReadAll(w.Body); w.Code != http.StatusBadRequest || strings.Contains(string(body), "reads") {
@@ -71,7 +72,8 @@ func TestARefusalShowsTheBeginOfALongName(t *testing.T) {
 		"a caller":          {call("tools/call", `{"name":"no"}`), http.Header{"As": {long}}, denied, ""},
 		"a name in 2 cases": {call("tools/call", `{"Name":"`+long+`"}`), nil, 400, ""},
 		"an argument": {
-			call("tools/call", `{"name":"write","arguments":{"path":1,"`+long+`":1,"`+strings.ToUpper(long)+`":{"path":1}}}`), nil, unclear, "",
+			call("tools/call", `{"name":"write","arguments":{"path":1,"`+long+`":1,"`+strings.ToUpper(long)+`":{"path":1}}}`),
+			nil, unclear, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
-// largeSends is how many answers above smallBody are sent at once, and sendTime how long one may take, with a second more for each MiB:
-// a client decides how fast it reads.
+// largeSends is how many answers above smallBody are sent at once, and sendTime how long one may take, with a second
+// more for each MiB: a client decides how fast it reads.
 const (
 	largeSends = 16
 	sendTime   = 15 * time.Second
@@ -46,8 +46,8 @@ func (a *answer) send(size int) (done func(), err error) {
 	}, nil
 }
 
-// hold has a place among the large answers while size bytes are kept. What is longer than a list may be is not filtered, and takes memory
-// alone.
+// hold has a place among the large answers while size bytes are kept. What is longer than a list may be is not
+// filtered, and takes memory alone.
 func (a *answer) hold(size int) (err error) {
 	if size <= smallBody {
 		a.part()

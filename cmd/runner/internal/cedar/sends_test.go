@@ -38,7 +38,10 @@ func (s *stalled) Write(p []byte) (int, error) {
 
 func TestClientsThatDoNotReadHoldNobodyUp(t *testing.T) {
 	long := `{"id":1,"result":{"tools":[{"name":"add","x":"` + strings.Repeat("a", smallBody) + `"}]}}`
-	for _, b := range []*backend{{kind: "application/json", body: long}, {kind: "text/event-stream", body: "data: " + long + "\n\n"}} {
+	for _, b := range []*backend{
+		{kind: "application/json", body: long},
+		{kind: "text/event-stream", body: "data: " + long + "\n\n"},
+	} {
 		h := guarded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			one := *b
 			one.ServeHTTP(w, r)
@@ -158,7 +161,8 @@ func TestACallerLeavesRoomForListsOfOthers(t *testing.T) {
 	}), nil)
 	var calls sync.WaitGroup
 	list := func(as string) *httptest.ResponseRecorder {
-		r, w := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"tools/list"}`)), httptest.NewRecorder()
+		r, w := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"tools/list"}`)),
+			httptest.NewRecorder()
 		r.Header = http.Header{"Content-Type": {"application/json"}, "As": {as}}
 		h.ServeHTTP(w, r)
 		return w

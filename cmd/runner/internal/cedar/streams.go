@@ -11,7 +11,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
-// maxEvent is the longest event of a stream that a GET has opened, in bytes. It may be a result of any kind, or a question with an image.
+// maxEvent is the longest event of a stream that a GET has opened, in bytes. It may be a result of any kind, or a
+// question with an image.
 const maxEvent = 16 << 20
 
 var errEvent = errors.New("an event of the backend is longer than the 16 MiB that are read")
@@ -32,7 +33,8 @@ func (a *answer) tooLong() error {
 	return errEvent
 }
 
-// event passes an event on, filtered. What is no message passes as it is; of whatever name an event is, a client may take it for a message.
+// event passes an event on, filtered. What is no message passes as it is; of whatever name an event is, a client may
+// take it for a message.
 func (a *answer) event(e sse.Event) error {
 	if a.over() {
 		return nil

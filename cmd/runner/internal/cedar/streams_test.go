@@ -21,17 +21,41 @@ func TestStreamsHoldWhatTheCallerMayUse(t *testing.T) {
 	filler := strings.Repeat("x", maxAnswer)
 	long := `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","x":"` + filler + `"}]}}`
 	image := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"` + filler + `"}]}}`
-	question := `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":["` + filler + `"],"tools":[]}}`
+	question := `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":["` + filler +
+		`"],"tools":[]}}`
 	for name, tc := range map[string]struct{ request, body, want string }{
-		"half in a stream":                         {list, "data: {\"result\":{\"tools\":[\n\ndata: {\"id\":1,\"result\":{}}\n\n", "event: message\ndata: " + unfiltered + "\n\n"},
-		"of a batch, in a stream":                  {"[" + list + "]", "data: {\"result\":{\"tools\":[\n\n", ""},
-		"too long in a stream":                     {list, "data: " + long + "\n\n", "event: message\ndata: " + tooLong + "\n\n"},
-		"too long in a stream that is resumed":     {"", "data: " + long + "\n\ndata: " + tools + "\n\n", "event: message\ndata: " + tooLong + "\n\ndata: " + filtered + "\n\n"},
-		"half in a stream that is resumed":         {"", "data: {\"result\":{\"tools\":[\n\ndata: " + tools + "\n\n", "data: " + filtered + "\n\n"},
-		"half of another name":                     {list, "event: more\ndata: {\"result\":{\"tools\":[\n\ndata: " + tools + "\n\n", "data: " + filtered + "\n\n"},
-		"a name twice in a stream that is resumed": {"", "data: {\"id\":1,\"result\":{\"tools\":[{\"name\":\"add\",\"name\":\"drop\"}]}}\n\n", "event: message\ndata: " + unfiltered + "\n\n"},
-		"a long result":                            {"", "data: " + image + "\n\n", "data: " + image + "\n\n"},
-		"a long question":                          {"", "data: " + question + "\n\ndata: " + tools + "\n\n", "data: " + question + "\n\ndata: " + filtered + "\n\n"},
+		"half in a stream": {
+			list,
+			"data: {\"result\":{\"tools\":[\n\ndata: {\"id\":1,\"result\":{}}\n\n",
+			"event: message\ndata: " + unfiltered + "\n\n",
+		},
+		"of a batch, in a stream": {"[" + list + "]", "data: {\"result\":{\"tools\":[\n\n", ""},
+		"too long in a stream": {
+			list, "data: " + long + "\n\n",
+			"event: message\ndata: " + tooLong + "\n\n",
+		},
+		"too long in a stream that is resumed": {
+			"", "data: " + long + "\n\ndata: " + tools + "\n\n",
+			"event: message\ndata: " + tooLong + "\n\ndata: " + filtered + "\n\n",
+		},
+		"half in a stream that is resumed": {
+			"", "data: {\"result\":{\"tools\":[\n\ndata: " + tools + "\n\n",
+			"data: " + filtered + "\n\n",
+		},
+		"half of another name": {
+			list,
+			"event: more\ndata: {\"result\":{\"tools\":[\n\ndata: " + tools + "\n\n", "data: " + filtered + "\n\n",
+		},
+		"a name twice in a stream that is resumed": {
+			"",
+			"data: {\"id\":1,\"result\":{\"tools\":[{\"name\":\"add\",\"name\":\"drop\"}]}}\n\n",
+			"event: message\ndata: " + unfiltered + "\n\n",
+		},
+		"a long result": {"", "data: " + image + "\n\n", "data: " + image + "\n\n"},
+		"a long question": {
+			"", "data: " + question + "\n\ndata: " + tools + "\n\n",
+			"data: " + question + "\n\ndata: " + filtered + "\n\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, got := answered(t, tc.request, "text/event-stream", tc.body)

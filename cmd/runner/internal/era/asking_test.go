@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// The proxy reads the list of tools itself before the first call with arguments. What the server asks meanwhile gets an answer.
+// The proxy reads the list of tools itself before the first call with arguments. What the server asks meanwhile gets an
+// answer.
 func TestAServerThatAsksTheProxyGetsAnAnswer(t *testing.T) {
 	for question, want := range map[string]string{
 		`"method":"roots/list"`: `"the client cannot be asked now"`,
@@ -103,16 +104,22 @@ func TestAListAsksNothing(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		select {
 		case said := <-refused:
-			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":"+string(m.ID)+",\"result\":{\"said\":\""+said+"\"}}\n\n")
+			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":"+string(m.ID)+",\"result\":{\"said\":\""+
+				said+"\"}}\n\n")
 		case <-time.After(patience):
 		}
 		return true
 	})
-	for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete"} {
+	for _, method := range []string{
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list",
+		"completion/complete",
+	} {
 		for _, capabilities := range []string{`{"roots":{}}`, `{}`} {
-			asked := strings.Replace(modern("2", method, "", ""), `"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":`+capabilities, 1)
+			asked := strings.Replace(modern("2", method, "", ""), `"io.modelcontextprotocol/clientCapabilities":{}`,
+				`"io.modelcontextprotocol/clientCapabilities":`+capabilities, 1)
 			status, got := send(t, endpoint, asked, asModern(method, "")...)
-			if want := "77: the client cannot be asked in an answer to " + method; status != http.StatusOK || got.Result["said"] != want || got.Result["resultType"] != "complete" {
+			if want := "77: the client cannot be asked in an answer to " + method; status != http.StatusOK ||
+				got.Result["said"] != want || got.Result["resultType"] != "complete" {
 				t.Errorf("%s of a client with %s: HTTP %d with %+v", method, capabilities, status, got)
 			}
 		}
@@ -123,11 +130,14 @@ func TestAListAsksNothing(t *testing.T) {
 			return false
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":{"code":-32042,"message":"visit","data":{"elicitations":[{"mode":"url"}]}}}`)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(m.ID)+
+			`,"error":{"code":-32042,"message":"visit","data":{"elicitations":[{"mode":"url"}]}}}`)
 		return true
 	})
-	asked := strings.Replace(modern("3", "tools/list", "", ""), `Capabilities":{}`, `Capabilities":{"elicitation":{"url":{}}}`, 1)
-	if status, got := send(t, endpoint, asked, asModern("tools/list", "")...); got.Error == nil || got.Error.Message != "visit" {
+	asked := strings.Replace(modern("3", "tools/list", "", ""), `Capabilities":{}`,
+		`Capabilities":{"elicitation":{"url":{}}}`, 1)
+	if status, got := send(t, endpoint, asked, asModern("tools/list", "")...); got.Error == nil ||
+		got.Error.Message != "visit" {
 		t.Errorf("a list that wants a page visited: HTTP %d with %+v", status, got)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What a client says about its connection takes no header of the proxy's own away: neither of the question which eras there are, nor of
-// a call.
+// What a client says about its connection takes no header of the proxy's own away: neither of the question which eras
+// there are, nor of a call.
 func TestAConnectionHeaderTakesNothingAway(t *testing.T) {
 	for name, tc := range map[string]struct {
 		speaks eras
@@ -22,7 +22,8 @@ func TestAConnectionHeaderTakesNothingAway(t *testing.T) {
 			b := newBackend(t, tc.speaks)
 			endpoint := front(t, b)
 			for _, more := range [][]string{{"Connection", tc.named}, nil} {
-				status, m := send(t, endpoint, modern("1", "tools/call", echo, ""), append(asModern("tools/call", "echo"), more...)...)
+				status, m := send(t, endpoint, modern("1", "tools/call", echo, ""),
+					append(asModern("tools/call", "echo"), more...)...)
 				if more == nil && status != http.StatusOK {
 					t.Errorf("the next caller gets HTTP %d with %+v", status, m.Error)
 				}
@@ -73,21 +74,25 @@ func TestSubscriptionsTakeNoPlaceOfLongBodies(t *testing.T) {
 		return r
 	}
 	for range 16 {
-		response, err := http.DefaultClient.Do(chunked(modern("1", "subscriptions/listen", `"notifications":{}`, ""), asModern("subscriptions/listen", "")...))
+		response, err := http.DefaultClient.Do(
+			chunked(modern("1", "subscriptions/listen", `"notifications":{}`, ""), asModern("subscriptions/listen", "")...))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
 	}
 	long := strings.Repeat("x", 70<<10)
-	status, m := send(t, endpoint, modern("1", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["`+long+`"]}`, ""), asModern("subscriptions/listen", "")...)
+	status, m := send(t, endpoint,
+		modern("1", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["`+long+`"]}`, ""),
+		asModern("subscriptions/listen", "")...)
 	if status != http.StatusRequestEntityTooLarge || m.Error == nil {
 		t.Errorf("a long subscription: HTTP %d with %+v", status, m.Error)
 	}
 	client := &http.Client{Timeout: patience}
 	began := time.Now()
 	for _, text := range []string{"x", long} {
-		response, err := client.Do(chunked(modern("1", "tools/call", `"name":"echo","arguments":{"text":"`+text+`"}`, ""), asModern("tools/call", "echo")...))
+		response, err := client.Do(chunked(modern("1", "tools/call", `"name":"echo","arguments":{"text":"`+text+`"}`, ""),
+			asModern("tools/call", "echo")...))
 		if err != nil {
 			t.Fatalf("a call of %d bytes: %v after %s", len(text), err, time.Since(began))
 		}

@@ -35,8 +35,11 @@ func TestAnAnswerThatIsNotWhole(t *testing.T) {
 			_, _ = io.WriteString(w, "{")
 			panic(http.ErrAbortHandler)
 		}, "broke its answer off"},
-		"a panic":       {func(http.ResponseWriter) { panic("oh") }, "broke its answer off"},
-		"another thing": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":99,"result":{}}`) }, "is not one to this request"},
+		"a panic": {func(http.ResponseWriter) { panic("oh") }, "broke its answer off"},
+		"another thing": {
+			func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":99,"result":{}}`) },
+			"is not one to this request",
+		},
 	} {
 		for era, speaks := range map[string]*found{"modern": {legacy: true}, "legacy": {modern: true}} {
 			t.Run(name+", to a client of the "+era+" era", func(t *testing.T) {

@@ -78,7 +78,8 @@ func TestAnErrorOfHTTPThatIsNoJSONRPC(t *testing.T) {
 		for _, status := range []int{401, 413, 429, 503} {
 			for kind, answer := range map[string]string{
 				"text/html": "<html>slow down</html>", "text/plain": "slow down", "application/json": `{"error":"rate limited"}`,
-				"application/problem+json": `{"title":"slow down"}`, "application/json; a": `{"jsonrpc":"2.0","id":null,"error":{"message":"slow down"}}`,
+				"application/problem+json": `{"title":"slow down"}`,
+				"application/json; a":      `{"jsonrpc":"2.0","id":null,"error":{"message":"slow down"}}`,
 			} {
 				t.Run(fmt.Sprint(speaks, status, kind), func(t *testing.T) {
 					b := newBackend(t, speaks)

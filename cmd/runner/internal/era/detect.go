@@ -46,9 +46,9 @@ var errRefused = errors.New("the backend does not let this client ask which revi
 
 var errUnknown = errors.New("it is not known which revisions of MCP the backend speaks")
 
-// detect returns which eras the backend speaks, asked with the client's own credentials. It returns an error while that is not
-// known. Era detection: MCP specification 2026-07-28, basic/transports/streamable-http, backward compatibility. A backend that
-// answers HTTP 401, 403, 413, 414 or 431 has told this caller nothing, and one that answers 5xx nobody.
+// detect returns which eras the backend speaks, asked with the client's own credentials. It returns an error while that
+// is not known. Era detection: MCP specification 2026-07-28, basic/transports/streamable-http, backward compatibility.
+// A backend that answers HTTP 401, 403, 413, 414 or 431 has told this caller nothing, and one that answers 5xx nobody.
 func (t *Translator) detect(r *http.Request) (*found, error) {
 	known, content := t.state.Load(), t.config.Content()
 	switch {
@@ -75,7 +75,8 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 	case <-r.Context().Done():
 		return nil, errUnknown
 	}
-	if known := t.state.Load(); (known == nil || !known.current(time.Now(), content)) && !t.denials.recent(t.config.Caller(r)) {
+	if known := t.state.Load(); (known == nil || !known.current(time.Now(), content)) &&
+		!t.denials.recent(t.config.Caller(r)) {
 		t.look(r.Context(), r)
 	}
 	return t.state.Load().orUnknown()
@@ -103,8 +104,8 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
 		again := time.Now().Add(pause)
 		if probe.Err() != nil {
-			// Whoever comes waits for an answer: not again soon for one that does not come. What takes no connection, or is not up yet, may
-			// be there the next moment.
+			// Whoever comes waits for an answer: not again soon for one that does not come. What takes no connection, or is not
+			// up yet, may be there the next moment.
 			t.overdue = min(t.overdue+1, 3)
 			again = time.Now().Add(time.Duration(t.overdue) * time.Since(began))
 		}
@@ -115,7 +116,8 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 		speaks, stands.until = &stands, again
 	default:
 		speaks.until, t.overdue = time.Now().Add(remembered), 0
-		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern, "legacy", speaks.legacy, "versions", speaks.versions, "path", speaks.path)
+		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern, "legacy",
+			speaks.legacy, "versions", speaks.versions, "path", speaks.path)
 	}
 	speaks.content = content
 	t.state.Store(speaks)
@@ -128,8 +130,8 @@ func (f *found) orUnknown() (*found, error) {
 	return f, nil
 }
 
-// at is a request for where the backend answers. That was found out by a question without anything that a caller has said: what
-// policies have judged is sent once, as it is.
+// at is a request for where the backend answers. That was found out by a question without anything that a caller has
+// said: what policies have judged is sent once, as it is.
 func (t *Translator) at(r *http.Request) *http.Request {
 	if known := t.state.Load(); known != nil {
 		return led(r, known.path)
@@ -149,8 +151,8 @@ func led(r *http.Request, path string) *http.Request {
 	return r
 }
 
-// forget has the next request ask again: the backend did not speak as it was known to. What was known stands until there is an answer,
-// since a client can have its own calls refused.
+// forget has the next request ask again: the backend did not speak as it was known to. What was known stands until
+// there is an answer, since a client can have its own calls refused.
 func (t *Translator) forget() {
 	if known := t.state.Load(); known != nil {
 		again := *known
@@ -159,11 +161,12 @@ func (t *Translator) forget() {
 	}
 }
 
-// bare is a request with those headers alone by which the backend may let its client in. What else a client sends is not to decide what
-// everybody's backend is found to be: padding may leave room for initialize, and none for server/discover, which is longer.
+// bare is a request with those headers alone by which the backend may let its client in. What else a client sends is
+// not to decide what everybody's backend is found to be: padding may leave room for initialize, and none for
+// server/discover, which is longer.
 //
-// It is also what is kept of a request that a session began with: it has nothing of the client's connection, nor of the request's context
-// but who sent it.
+// It is also what is kept of a request that a session began with: it has nothing of the client's connection, nor of the
+// request's context but who sent it.
 func (t *Translator) bare(r *http.Request) *http.Request {
 	header := http.Header{"User-Agent": {"freehold"}} // some gateways refuse a request without one
 	for name, values := range r.Header {
@@ -174,7 +177,8 @@ func (t *Translator) bare(r *http.Request) *http.Request {
 	// ReverseProxy tells of an answer that breaks off where it knows a server.
 	ctx := context.WithValue(t.config.Identity(r), http.ServerContextKey, r.Context().Value(http.ServerContextKey))
 	return (&http.Request{
-		Method: r.Method, URL: r.URL, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: http.NoBody, Host: r.Host,
+		Method: r.Method, URL: r.URL, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: http.NoBody,
+		Host:       r.Host,
 		RemoteAddr: r.RemoteAddr, RequestURI: r.RequestURI,
 	}).WithContext(ctx)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whoever asks first can send so much that initialize, which is shorter, passes the backend's bound, and server/discover does not. The
-// backend is what it is for the next caller. Some servers answer 400: then only headers that let nobody in can be told from the rest.
+// Whoever asks first can send so much that initialize, which is shorter, passes the backend's bound, and
+// server/discover does not. The backend is what it is for the next caller. Some servers answer 400: then only headers
+// that let nobody in can be told from the rest.
 func TestWhatIsTooLongTellsNothingAboutAnEra(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
@@ -39,7 +40,8 @@ func TestWhatIsTooLongTellsNothingAboutAnEra(t *testing.T) {
 			if status, m := send(t, endpoint, body, headers...); status != http.StatusOK {
 				t.Fatalf("HTTP %d with %+v", status, m.Error)
 			}
-			if calls := b.got("tools/list"); !strings.Contains(calls[len(calls)-1].body, "io.modelcontextprotocol/protocolVersion") {
+			if calls := b.got("tools/list"); !strings.Contains(calls[len(calls)-1].body,
+				"io.modelcontextprotocol/protocolVersion") {
 				t.Errorf("the next caller is translated: the backend gets %s", calls[len(calls)-1].body)
 			}
 		})
@@ -59,13 +61,15 @@ func TestAQuestionHasWhatLetsItsClientIn(t *testing.T) {
 		defer mu.Unlock()
 		if asked[m.Method] == nil {
 			asked[m.Method] = map[string]string{
-				"key": r.Header.Get("X-Api-Key"), "query": r.URL.RawQuery, "trace": r.Header.Get("Traceparent"), "agent": r.Header.Get("User-Agent"),
+				"key": r.Header.Get("X-Api-Key"), "query": r.URL.RawQuery, "trace": r.Header.Get("Traceparent"),
+				"agent": r.Header.Get("User-Agent"),
 			}
 		}
 		return false
 	})
 	status, m := send(t, endpoint+"?key=b", modern("1", "tools/list", "", ""),
-		append(asModern("tools/list", ""), "X-Api-Key", "a", "Traceparent", "00-0af7651916cd43dd8448eb211c803191-b7ad6b7169203331-01")...)
+		append(asModern("tools/list", ""), "X-Api-Key", "a", "Traceparent",
+			"00-0af7651916cd43dd8448eb211c803191-b7ad6b7169203331-01")...)
 	if status != http.StatusOK {
 		t.Fatalf("HTTP %d with %+v", status, m.Error)
 	}
@@ -79,7 +83,8 @@ func TestAQuestionHasWhatLetsItsClientIn(t *testing.T) {
 	}
 }
 
-// A server that lists the revisions which it speaks is not asked for a session as well: a bridge would start a server for that.
+// A server that lists the revisions which it speaks is not asked for a session as well: a bridge would start a server
+// for that.
 func TestARefusalThatListsRevisionsTellsTheEra(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refusal  string
@@ -103,7 +108,8 @@ func TestARefusalThatListsRevisionsTellsTheEra(t *testing.T) {
 				_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":` + tc.refusal + `}`))
 				return true
 			})
-			if status, m := send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...); status != http.StatusOK {
+			if status, m := send(t, endpoint, modern("1", "tools/list", "", ""),
+				asModern("tools/list", "")...); status != http.StatusOK {
 				t.Fatalf("HTTP %d with %+v", status, m.Error)
 			}
 			if begun := len(b.got("initialize")); begun != tc.sessions {

@@ -11,8 +11,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
-// A call that a drain cannot wait for ends in the answer that says so, whatever it waits for, and never in nothing: a client would take
-// HTTP 200 for the sign that it ran.
+// A call that a drain cannot wait for ends in the answer that says so, whatever it waits for, and never in nothing: a
+// client would take HTTP 200 for the sign that it ran.
 func TestWhatIsTranslatedWhileADrainEndsIsTold(t *testing.T) {
 	legacy := func(method, params string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + `}}`
@@ -28,13 +28,31 @@ func TestWhatIsTranslatedWhileADrainEndsIsTold(t *testing.T) {
 		status    int
 		cancelled int
 	}{
-		"a modern client's call":       {legacyOnly, 0, modern("1", "tools/call", hang, ""), asModern("tools/call", "hang"), "tools/call", "", 503, 1},
-		"one with something to tell":   {legacyOnly, 0, modern("1", "tools/call", hang, `"progressToken":"p"`), asModern("tools/call", "hang"), "tools/call", "notifications/progress", 200, 1},
-		"one whose session begins":     {legacyOnly, 0, modern("1", "tools/list", "", ""), asModern("tools/list", ""), "initialize", "", 503, 0},
-		"one whose tools are listed":   {legacyOnly, 0, modern("1", "tools/call", hang, ""), append(asModern("tools/call", "hang"), "Mcp-Param-A", "b"), "tools/list", "", 503, 0},
-		"a subscription that begins":   {legacyOnly, 0, modern("1", "subscriptions/listen", `"notifications":{}`, ""), asModern("subscriptions/listen", ""), http.MethodGet, "", 503, 0},
-		"a legacy client's call":       {modernOnly, 0, legacy("tools/call", hang), nil, "tools/call", "", 503, 0},
-		"a legacy client's initialize": {modernOnly, 0, legacy("initialize", `"protocolVersion":"2025-11-25","capabilities":{}`), nil, "server/discover", "", 503, 0},
+		"a modern client's call": {
+			legacyOnly, 0, modern("1", "tools/call", hang, ""), asModern("tools/call", "hang"),
+			"tools/call", "", 503, 1,
+		},
+		"one with something to tell": {
+			legacyOnly, 0, modern("1", "tools/call", hang, `"progressToken":"p"`),
+			asModern("tools/call", "hang"), "tools/call", "notifications/progress", 200, 1,
+		},
+		"one whose session begins": {
+			legacyOnly, 0, modern("1", "tools/list", "", ""), asModern("tools/list", ""),
+			"initialize", "", 503, 0,
+		},
+		"one whose tools are listed": {
+			legacyOnly, 0, modern("1", "tools/call", hang, ""),
+			append(asModern("tools/call", "hang"), "Mcp-Param-A", "b"), "tools/list", "", 503, 0,
+		},
+		"a subscription that begins": {
+			legacyOnly, 0, modern("1", "subscriptions/listen", `"notifications":{}`, ""),
+			asModern("subscriptions/listen", ""), http.MethodGet, "", 503, 0,
+		},
+		"a legacy client's call": {modernOnly, 0, legacy("tools/call", hang), nil, "tools/call", "", 503, 0},
+		"a legacy client's initialize": {
+			modernOnly, 0,
+			legacy("initialize", `"protocolVersion":"2025-11-25","capabilities":{}`), nil, "server/discover", "", 503, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +73,8 @@ func TestWhatIsTranslatedWhileADrainEndsIsTold(t *testing.T) {
 				drain(100 * time.Millisecond)
 			}()
 			status, got := send(t, endpoint, tc.body, tc.headers...)
-			if status != tc.status || got.Error == nil || got.Error.Code != proxy.CodeDraining || tc.status == 200 && string(got.ID) != "1" {
+			if status != tc.status || got.Error == nil || got.Error.Code != proxy.CodeDraining ||
+				tc.status == 200 && string(got.ID) != "1" {
 				t.Errorf("HTTP %d with id %s and %+v", status, got.ID, got.Error)
 			}
 			<-drained
@@ -77,7 +96,8 @@ func hanging(method, says string, hangs func()) func(w http.ResponseWriter, r *h
 			_, after, _ := strings.Cut(string(m.Params), `"progressToken":`)
 			token, _, _ := strings.Cut(after, "}")
 			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","method":"`+says+`","params":{"progress":1,"progressToken":`+token+"}}\n\n")
+			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","method":"`+says+`","params":{"progress":1,"progressToken":`+
+				token+"}}\n\n")
 			_ = http.NewResponseController(w).Flush()
 		}
 		hangs()
@@ -90,7 +110,8 @@ func hanging(method, says string, hangs func()) func(w http.ResponseWriter, r *h
 func TestADrainWaitsForNoQuestion(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint, drain := drainable(t, b, 0)
-	if status, got := send(t, endpoint, asking("1", ""), asModern("tools/call", "ask")...); status != http.StatusOK || got.Result["resultType"] != "input_required" {
+	if status, got := send(t, endpoint, asking("1", ""), asModern("tools/call", "ask")...); status != http.StatusOK ||
+		got.Result["resultType"] != "input_required" {
 		t.Fatalf("HTTP %d with %+v", status, got)
 	}
 	began := time.Now()

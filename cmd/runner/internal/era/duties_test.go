@@ -43,8 +43,9 @@ func TestTraceContextPasses(t *testing.T) {
 	}
 }
 
-// The proxy keeps no answer, whatever a server says of how long one stands and for whom: each client has its own from the server. What
-// a modern server says passes, what nobody says of a legacy one is the least, and a legacy client is told nothing.
+// The proxy keeps no answer, whatever a server says of how long one stands and for whom: each client has its own from
+// the server. What a modern server says passes, what nobody says of a legacy one is the least, and a legacy client is
+// told nothing.
 func TestNothingIsCached(t *testing.T) {
 	for name, tc := range map[string]struct {
 		speaks  eras
@@ -54,8 +55,11 @@ func TestNothingIsCached(t *testing.T) {
 		headers []string
 	}{
 		"of a server of both eras": {both, 60000.0, "public", modern("1", "tools/list", "", ""), asModern("tools/list", "")},
-		"of a legacy server":       {legacyOnly, 0.0, "private", modern("1", "tools/list", "", ""), asModern("tools/list", "")},
-		"of a modern server":       {modernOnly, nil, nil, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil},
+		"of a legacy server": {
+			legacyOnly, 0.0, "private", modern("1", "tools/list", "", ""),
+			asModern("tools/list", ""),
+		},
+		"of a modern server": {modernOnly, nil, nil, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t, tc.speaks)
@@ -68,7 +72,8 @@ func TestNothingIsCached(t *testing.T) {
 				}
 				id, _, _ := strings.Cut(string(body[strings.Index(string(body), `"id":`)+5:]), ",")
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"resultType":"complete","tools":[],"ttlMs":60000,"cacheScope":"public"}}`)
+				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+
+					`,"result":{"resultType":"complete","tools":[],"ttlMs":60000,"cacheScope":"public"}}`)
 				return true
 			})
 			for i, caller := range []string{"ann", "ann", "bob"} {
@@ -84,7 +89,8 @@ func TestNothingIsCached(t *testing.T) {
 	}
 }
 
-// Load balancers end streams that are silent (MCP specification 2026-07-28, basic/transports/streamable-http, receiving messages).
+// Load balancers end streams that are silent (MCP specification 2026-07-28, basic/transports/streamable-http, receiving
+// messages).
 func TestIdleStreamsAreKeptAlive(t *testing.T) {
 	const progress = `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":TOKEN}}`
 	call, asCall := modern("1", "tools/call", echo, `"progressToken":"p"`), asModern("tools/call", "echo")
@@ -95,7 +101,10 @@ func TestIdleStreamsAreKeptAlive(t *testing.T) {
 		headers []string
 		says    string // of the server, about a call
 	}{
-		"a subscription":                               {legacyOnly, modern("1", "subscriptions/listen", `"notifications":{}`, ""), asModern("subscriptions/listen", ""), ""},
+		"a subscription": {
+			legacyOnly,
+			modern("1", "subscriptions/listen", `"notifications":{}`, ""), asModern("subscriptions/listen", ""), "",
+		},
 		"a call that has told its progress":            {legacyOnly, call, asCall, progress},
 		"a call whose server keeps its stream alive":   {legacyOnly, call, asCall, ":"},
 		"a call whose server is silent":                {legacyOnly, call, asCall, ""},

@@ -1,14 +1,17 @@
-// Package era lets clients of one era of MCP use a backend of the other (MCP specification 2026-07-28, basic/versioning). The
-// legacy era, up to revision 2025-11-25, begins with initialize and has sessions; in the modern era, from revision 2026-07-28 on,
-// each request stands for itself.
+// Package era lets clients of one era of MCP use a backend of the other (MCP specification 2026-07-28,
+// basic/versioning). The legacy era, up to revision 2025-11-25, begins with initialize and has sessions; in the modern
+// era, from revision 2026-07-28 on, each request stands for itself.
 //
-// era.go decides which requests are translated, detect.go knows which eras the backend speaks, and probe.go asks it. modern.go serves clients of
-// the modern era from a legacy backend: validate.go holds headers against the body, sessions.go keeps sessions with the backend,
-// relay.go passes on what it answers, inputs.go what it asks, and listen.go what changes. mixed.go is for while its pods are replaced. legacy.go serves legacy clients from a
-// modern backend. exchange.go is one request to the backend, words.go what it answers, and results.go has the pure parts of the translation.
+// era.go decides which requests are translated, detect.go knows which eras the backend speaks, and probe.go asks it.
+// modern.go serves clients of the modern era from a legacy backend: validate.go holds headers against the body,
+// sessions.go keeps sessions with the backend, relay.go passes on what it answers, inputs.go what it asks, and
+// listen.go what changes. mixed.go is for while its pods are replaced. legacy.go serves legacy clients from a modern
+// backend. exchange.go is one request to the backend, words.go what it answers, and results.go has the pure parts of
+// the translation.
 //
-// Policies stand in front of this package: they judge what the client sent, and filter what the client gets. A call is sent to the
-// backend a second time only where the first answer says that it was not taken (HTTP 404 for a session, HeaderMismatch, a revision that a pod does not speak).
+// Policies stand in front of this package: they judge what the client sent, and filter what the client gets. A call is
+// sent to the backend a second time only where the first answer says that it was not taken (HTTP 404 for a session,
+// HeaderMismatch, a revision that a pod does not speak).
 package era
 
 import (
@@ -42,18 +45,19 @@ type Config struct {
 	// Caller tells callers apart: two requests share a session with the backend only if it is the same for both. It covers
 	// every header and the query by which the backend may let somebody in.
 	Caller func(*http.Request) string
-	// Credential reports whether a header of this name is one by which the backend may let somebody in: no other goes out with the
-	// question which eras the backend speaks. Nil is none.
+	// Credential reports whether a header of this name is one by which the backend may let somebody in: no other goes out
+	// with the question which eras the backend speaks. Nil is none.
 	Credential func(name string) bool
-	// Identity is what the proxy itself knows of who sent a request, in a context that has nothing else of the request; nil is nothing.
+	// Identity is what the proxy itself knows of who sent a request, in a context that has nothing else of the request;
+	// nil is nothing.
 	Identity func(*http.Request) context.Context
-	// Share is who sent a request, where the proxy knows that: of what is bounded each gets a share. Who is "" is nobody that could be
-	// told from another; nil is the same for all.
+	// Share is who sent a request, where the proxy knows that: of what is bounded each gets a share. Who is "" is nobody
+	// that could be told from another; nil is the same for all.
 	Share func(*http.Request) string
 	// KeepAlive is how often a stream says that it is there while it has nothing to say: DefaultKeepAlive if zero.
 	KeepAlive time.Duration
-	// Content names what all pods of the backend run, or is Mixed. What one content speaks is not known of the next. Nil is always
-	// the same.
+	// Content names what all pods of the backend run, or is Mixed. What one content speaks is not known of the next. Nil
+	// is always the same.
 	Content func() string
 	// ProbeTime is how long the backend may take to tell which eras it speaks: ten seconds if zero.
 	ProbeTime time.Duration
@@ -85,8 +89,8 @@ type Translator struct {
 	running  running       // calls of legacy clients
 }
 
-// New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go to send,
-// which must not read their context's values of the client's connection.
+// New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go
+// to send, which must not read their context's values of the client's connection.
 func New(config Config, pass, send http.Handler) *Translator {
 	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
 	if config.Share == nil {

@@ -29,8 +29,8 @@ var (
 	errBroken  = errors.New("the backend broke its answer off")
 )
 
-// exchange is one request of ours to the backend and what it answers: an http.ResponseWriter, of whose body the messages are read
-// one by one.
+// exchange is one request of ours to the backend and what it answers: an http.ResponseWriter, of whose body the
+// messages are read one by one.
 type exchange struct {
 	ctx    context.Context //nolint:containedctx // one request's
 	cancel context.CancelFunc
@@ -51,7 +51,9 @@ type exchange struct {
 }
 
 // exchange sends a request of ours with the client's own headers. It ends with ctx, not with the client.
-func (t *Translator) exchange(ctx context.Context, r *http.Request, method string, body []byte, header http.Header) *exchange {
+func (t *Translator) exchange(
+	ctx context.Context, r *http.Request, method string, body []byte, header http.Header,
+) *exchange {
 	// The values are the client's connection's; the end of the client is told by ctx alone.
 	ctx, cancel := context.WithCancel(joined{ctx, r.Context()})
 	x := &exchange{
@@ -116,8 +118,9 @@ func (j joined) Value(key any) any {
 
 // ofOneRequest are headers of the client's request that say nothing about ours.
 var ofOneRequest = map[string]bool{
-	"Accept": true, "Accept-Encoding": true, "Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true,
-	"Expect": true, "Keep-Alive": true, "Last-Event-Id": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
+	"Accept": true, "Accept-Encoding": true, "Connection": true, "Content-Encoding": true, "Content-Length": true,
+	"Content-Type": true,
+	"Expect":       true, "Keep-Alive": true, "Last-Event-Id": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true,
 }
 
@@ -140,7 +143,8 @@ type reply struct {
 	id      string // of the session that the answer names
 }
 
-// ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an answer.
+// ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an
+// answer.
 func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, header http.Header) (reply, error) {
 	x := t.exchange(ctx, r, http.MethodPost, body, header)
 	defer x.cancel()
@@ -173,8 +177,8 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 	}
 }
 
-// answerAlone answers a question of the backend's that comes with a request of ours, or on a session's stream, with the given headers:
-// there is no client to be asked.
+// answerAlone answers a question of the backend's that comes with a request of ours, or on a session's stream, with the
+// given headers: there is no client to be asked.
 func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked reply, header http.Header) {
 	answer := jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot be asked now").Response(asked.message.ID)
 	if asked.message.Method == "ping" {
@@ -192,8 +196,8 @@ func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked rep
 	t.say(ctx, r, answer, header)
 }
 
-// say sends a message that has no answer, and waits for its end. It passes over what the backend says to it, which may be another
-// question. Where it does not arrive, nobody is to be told: what it is about tells how it ends.
+// say sends a message that has no answer, and waits for its end. It passes over what the backend says to it, which may
+// be another question. Where it does not arrive, nobody is to be told: what it is about tells how it ends.
 func (t *Translator) say(ctx context.Context, r *http.Request, message []byte, header http.Header) {
 	x := t.exchange(ctx, r, http.MethodPost, message, header)
 	defer x.cancel()

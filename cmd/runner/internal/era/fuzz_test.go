@@ -28,7 +28,8 @@ func legacyServer(kind string, answer []byte) http.HandlerFunc {
 		case "initialize":
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set(protocol.HeaderSession, "s")
-			_, _ = w.Write(response(messages[0].ID, jsontext.Value(`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n","version":"1"}}`)))
+			_, _ = w.Write(response(messages[0].ID,
+				jsontext.Value(`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n","version":"1"}}`)))
 		case "server/discover":
 			w.WriteHeader(http.StatusNotFound)
 		case "notifications/initialized":
@@ -43,16 +44,20 @@ func legacyServer(kind string, answer []byte) http.HandlerFunc {
 // FuzzAnswers has a legacy backend answer anything: a modern client gets one message, which answers its request.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
-		`{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"no"}}`,
+		`{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`,
+		`{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"no"}}`,
 		`{"jsonrpc":"2.0","id":ID,"error":{"code":-32042,"message":"go","data":{"elicitations":[{"mode":"url"}]}}}`,
-		"event: message\ndata: {\"method\":\"notifications/progress\",\"params\":{\"progressToken\":ID}}\n\ndata: {\"id\":ID,\"result\":{}}\n\n",
-		"data: {\"id\":1,\"method\":\"roots/list\"}\n\n", "data: [{\"id\":ID,\"result\":7}]\n\n", ``, `{`, "\xff", `{"id":ID,"result":{"_meta":7}}`,
+		"event: message\ndata: {\"method\":\"notifications/progress\",\"params\":{\"progressToken\":ID}}\n\ndata: " +
+			"{\"id\":ID,\"result\":{}}\n\n",
+		"data: {\"id\":1,\"method\":\"roots/list\"}\n\n", "data: [{\"id\":ID,\"result\":7}]\n\n", ``, `{`, "\xff",
+		`{"id":ID,"result":{"_meta":7}}`,
 	} {
 		f.Add(true, []byte(seed))
 		f.Add(false, []byte(seed))
 	}
 	body := request(1, "tools/call", jsonrpc.Object{"name": encoded("t"), "_meta": encoded(jsonrpc.Object{
-		protocol.MetaVersion: encoded(protocol.Modern), protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`), protocol.MetaProgress: encoded("p"),
+		protocol.MetaVersion: encoded(protocol.Modern), protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`),
+		protocol.MetaProgress: encoded("p"),
 	})})
 	f.Fuzz(func(t *testing.T, stream bool, answer []byte) {
 		kind := "application/json"
@@ -60,7 +65,8 @@ func FuzzAnswers(f *testing.F) {
 			kind = "text/event-stream"
 		}
 		backend := legacyServer(kind, answer)
-		tr := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)}, backend, backend)
+		tr := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)}, backend,
+			backend)
 		tr.state.Store(&found{legacy: true, until: time.Now().Add(time.Hour)})
 		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader(body))
 		r.Header = modernHeaders("tools/call", "t")
@@ -87,10 +93,13 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// FuzzMessages has a modern client send anything to a legacy backend: it is answered, and the backend gets messages alone.
+// FuzzMessages has a modern client send anything to a legacy backend: it is answered, and the backend gets messages
+// alone.
 func FuzzMessages(f *testing.F) {
-	f.Add("2026-07-28", "tools/call", "t", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
-	f.Add("2026-07-28", "server/discover", "", `{"id":"a","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":[]}}}`)
+	f.Add("2026-07-28", "tools/call", "t",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	f.Add("2026-07-28", "server/discover", "",
+		`{"id":"a","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":[]}}}`)
 	f.Add("", "", "", `[{"method":"ping"}]`)
 	f.Add("2026-07-28", "tools/call", "=?base64??=", `{"id":null,"method":"tools/call","params":7}`)
 	f.Fuzz(func(t *testing.T, version, method, name, body string) {
@@ -109,7 +118,10 @@ func FuzzMessages(f *testing.F) {
 		tr.state.Store(&found{legacy: true, until: time.Now().Add(time.Hour)})
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 		r.Header = http.Header{}
-		for header, value := range map[string]string{protocol.HeaderVersion: version, protocol.HeaderMethod: method, protocol.HeaderName: name} {
+		for header, value := range map[string]string{
+			protocol.HeaderVersion: version, protocol.HeaderMethod: method,
+			protocol.HeaderName: name,
+		} {
 			if value != "" {
 				r.Header[header] = []string{value}
 			}

@@ -31,7 +31,8 @@ func TestHeadersOfArgumentsAreCheckedForALegacyServer(t *testing.T) {
 		"another value":           {call, "us", 400, -32020},
 		"none":                    {call, "", 400, -32020},
 		"of no argument":          {modern("1", "tools/call", `"name":"deploy"`, ""), "eu", 400, -32020},
-		"of an answer":            {modern("1", "tools/call", `"name":"deploy","arguments":{"region":"eu"},"requestState":"x"`, ""), "us", 400, -32020},
+		"of an answer": {modern("1", "tools/call",
+			`"name":"deploy","arguments":{"region":"eu"},"requestState":"x"`, ""), "us", 400, -32020},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, headers := len(b.got("tools/call")), asModern("tools/call", "deploy")
@@ -61,7 +62,8 @@ func TestAModernClientRepeatsArgumentsForALegacyServer(t *testing.T) {
 	if _, err := session.ListTools(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "deploy", Arguments: map[string]any{"region": "größe"}}); err != nil {
+	if _, err := session.CallTool(t.Context(),
+		&mcp.CallToolParams{Name: "deploy", Arguments: map[string]any{"region": "größe"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -32,7 +32,8 @@ func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile)
 			s.hello[name] = hello[name].Clone() // not the whole message
 		}
 	}
-	if n := len(s.hello["capabilities"]) + len(s.hello["instructions"]) + len(s.hello["serverInfo"]) + len(s.id); n > maxHello {
+	if n := len(s.hello["capabilities"]) + len(s.hello["instructions"]) + len(s.hello["serverInfo"]) +
+		len(s.id); n > maxHello {
 		return nil, fmt.Errorf("it answers initialize with %d bytes, of which %d are kept", n, maxHello)
 	}
 	if s.version, err = hello.Text("protocolVersion"); err != nil || s.version == "" || s.version >= protocol.Modern {
@@ -42,7 +43,8 @@ func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile)
 		return nil, err
 	}
 	if p.level != "" && jsonrpc.Members(hello["capabilities"])["logging"] != nil {
-		if _, err := t.ask(ctx, r, request(t.newID(), "logging/setLevel", jsonrpc.Object{"level": encoded(p.level)}), s.header()); err != nil {
+		if _, err := t.ask(ctx, r, request(t.newID(), "logging/setLevel", jsonrpc.Object{"level": encoded(p.level)}),
+			s.header()); err != nil {
 			return nil, err
 		}
 	}

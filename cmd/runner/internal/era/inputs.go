@@ -17,9 +17,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
-// A legacy server asks its client while a call is on its way; a modern client is told with the call's result what is needed, and
-// sends the call again with the answers (MCP specification 2026-07-28, basic/patterns/mrtr). In between the call waits here: the
-// answers have to come to the same proxy.
+// A legacy server asks its client while a call is on its way; a modern client is told with the call's result what is
+// needed, and sends the call again with the answers (MCP specification 2026-07-28, basic/patterns/mrtr). In between the
+// call waits here: the answers have to come to the same proxy.
 
 // inputKey is the name of the one question that a call waits with.
 const inputKey = "input"
@@ -28,10 +28,12 @@ const inputKey = "input"
 const maxPending = 256
 
 // mayAsk are the methods whose result may ask the client (schema of revision 2026-07-28: InputRequiredResult is one of
-// CallToolResultResponse, GetPromptResultResponse and ReadResourceResultResponse). A client takes that of a list for an empty list.
+// CallToolResultResponse, GetPromptResultResponse and ReadResourceResultResponse). A client takes that of a list for an
+// empty list.
 var mayAsk = []string{protocol.MethodCallTool, "prompts/get", "resources/read"}
 
-const tooManyQuestions = "TooManyQuestions: the server has asked in the middle of this call, and too many calls wait for answers of " +
+const tooManyQuestions = "TooManyQuestions: the server has asked in the middle of this call, and too many calls wait " +
+	"for answers of " +
 	"their clients, of all callers or of this one; this call may have run"
 
 // pending are the calls that wait for answers, by the state that their clients send back.
@@ -106,7 +108,8 @@ func (p *pending) of(h *held) (all []*call) {
 
 // digest is what makes a call the same as another.
 func (c *call) digest() [sha256.Size]byte {
-	return sha256.Sum256([]byte(c.method + canonical(encoded(without(c.params, "_meta", "inputResponses", "requestState")))))
+	return sha256.Sum256([]byte(c.method +
+		canonical(encoded(without(c.params, "_meta", "inputResponses", "requestState")))))
 }
 
 // giveUp ends the calls that wait with a session: a server may end the session only after its questions.
@@ -116,8 +119,8 @@ func (t *Translator) giveUp(h *held) {
 	}
 }
 
-// asked answers a request of the backend's to its client, or has the client answer it. It reports whether the call goes on in
-// another request.
+// asked answers a request of the backend's to its client, or has the client answer it. It reports whether the call goes
+// on in another request.
 func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) {
 	if m.Method == "ping" {
 		t.tell(c, response(m.ID, jsontext.Value("{}")))
@@ -125,12 +128,15 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	}
 	needed := needs(m)
 	if needed == nil {
-		t.tell(c, jsonrpc.Fail(0, protocol.CodeMethodNotFound, "the client does not know the method %s", m.Method).Response(m.ID))
+		t.tell(c, jsonrpc.Fail(0, protocol.CodeMethodNotFound, "the client does not know the method %s", m.Method).
+			Response(m.ID))
 		return false
 	}
 	if !slices.Contains(mayAsk, c.method) {
-		// What a server asks when a session begins comes with whatever is on its way, since a server over stdio does not say why it asks.
-		t.tell(c, jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot be asked in an answer to %s", c.method).Response(m.ID))
+		// What a server asks when a session begins comes with whatever is on its way, since a server over stdio does not say
+		// why it asks.
+		t.tell(c, jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot be asked in an answer to %s", c.method).
+			Response(m.ID))
 		return false
 	}
 	if !declares(c.meta[protocol.MetaCapabilities], needed) {
@@ -216,7 +222,8 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	q := t.pending.take(state, c.digest(), c.profile.caller)
 	if err != nil || q == nil {
 		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams,
-			"requestState is none of a call that waits here: it has expired, or another proxy holds it; send the call again without it"))
+			"requestState is none of a call that waits here: it has expired, or another proxy holds it; send the call again "+
+				"without it"))
 		return
 	}
 	// The old call in the name of the new request.
@@ -235,8 +242,8 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	t.relay(out, r, h, words{})
 }
 
-// visitURL has the client visit what a server of revision 2025-11-25 wants visited before it takes a call (error -32042), and
-// send the call again. It reports whether that is what the error says.
+// visitURL has the client visit what a server of revision 2025-11-25 wants visited before it takes a call (error
+// -32042), and send the call again. It reports whether that is what the error says.
 func (t *Translator) visitURL(out *output, c *call, e jsontext.Value) bool {
 	var said struct {
 		Code int `json:"code"`
@@ -244,7 +251,8 @@ func (t *Translator) visitURL(out *output, c *call, e jsontext.Value) bool {
 			Elicitations []jsontext.Value `json:"elicitations"`
 		} `json:"data"`
 	}
-	if !slices.Contains(mayAsk, c.method) || json.Unmarshal(e, &said, jsonrpc.Lenient) != nil || said.Code != protocol.CodeURLRequired || len(said.Data.Elicitations) == 0 {
+	if !slices.Contains(mayAsk, c.method) || json.Unmarshal(e, &said, jsonrpc.Lenient) != nil ||
+		said.Code != protocol.CodeURLRequired || len(said.Data.Elicitations) == 0 {
 		return false
 	}
 	if !declares(c.meta[protocol.MetaCapabilities], urlMode) {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A session stays for minutes after its first request: of that it keeps by what the backend lets its client in, and no other header.
+// A session stays for minutes after its first request: of that it keeps by what the backend lets its client in, and no
+// other header.
 func TestASessionKeepsNothingElseOfItsFirstRequest(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)

@@ -80,7 +80,8 @@ func newBackend(t *testing.T, speaks eras) *backend {
 		m := message{}
 		_ = json.Unmarshal(body, &m)
 		b.mu.Lock()
-		b.received = append(b.received, received{r.Method, r.Header.Get("Mcp-Session-Id"), m.Method, string(body), r.Header.Get("Traceparent")})
+		b.received = append(b.received,
+			received{r.Method, r.Header.Get("Mcp-Session-Id"), m.Method, string(body), r.Header.Get("Traceparent")})
 		answer := b.answer
 		b.mu.Unlock()
 		if answer != nil && answer(w, r, body) {
@@ -89,7 +90,8 @@ func newBackend(t *testing.T, speaks eras) *backend {
 		if speaks == modernOnly && r.Header.Get("Mcp-Protocol-Version") != protocol.Modern {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"send MCP-Protocol-Version: 2026-07-28"}}`)
+			_, _ = io.WriteString(w,
+				`{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"send MCP-Protocol-Version: 2026-07-28"}}`)
 			return
 		}
 		handler.ServeHTTP(&onlyModern{w, speaks}, r)
@@ -160,7 +162,8 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			config := era.Config{
 				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
-				Credential: proxy.APIKey, Memory: budget.New(0), Payer: func(r *http.Request) string { return r.Header.Get("X-Login") },
+				Credential: proxy.APIKey, Memory: budget.New(0),
+				Payer: func(r *http.Request) string { return r.Header.Get("X-Login") },
 				Share: func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
 			}
 			edit(&config)
@@ -171,7 +174,9 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 	server.Config = p.Server()
 	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	return server.URL + "/mcp", func(calls time.Duration) { p.Drain(server.Config, proxy.Budget{Calls: calls, Last: patience}) }
+	return server.URL + "/mcp", func(calls time.Duration) {
+		p.Drain(server.Config, proxy.Budget{Calls: calls, Last: patience})
+	}
 }
 
 // connect is a client of the Go SDK. A revision of "" is the newest.
@@ -180,7 +185,8 @@ func connect(t *testing.T, endpoint, revision string, options *mcp.ClientOptions
 	c := mcp.NewClient(&mcp.Implementation{Name: "before", Version: "1"}, options)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	session, err := c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: endpoint, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+	session, err := c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: endpoint, MaxRetries: -1},
+		&mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ func TestNothingIsLeftOfClientsThatLeave(t *testing.T) {
 	leave := func(method, params string, headers ...string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(modern("1", method, params, "")))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint,
+			strings.NewReader(modern("1", method, params, "")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// serveLegacy serves a client of the legacy era from a modern backend, without a session: nothing that needs one is offered.
+// serveLegacy serves a client of the legacy era from a modern backend, without a session: nothing that needs one is
+// offered.
 func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	out := &output{w: w}
 	switch {
@@ -26,7 +27,8 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 	case m.Method == "ping":
 		out.end(http.StatusOK, response(m.ID, jsontext.Value("{}")))
 	case !slices.Contains(translated, m.Method):
-		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound, "the method %s needs a session, which the server does not have", m.Method))
+		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound,
+			"the method %s needs a session, which the server does not have", m.Method))
 	default:
 		ctx, done := t.running.begin(r.Context(), t.clientOf(r), m.ID)
 		defer done()
@@ -36,13 +38,15 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 
 // introduce answers initialize from server/discover.
 func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) {
-	answer, err := t.ask(r.Context(), r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil), modernHeaders(protocol.MethodDiscover, ""))
+	answer, err := t.ask(r.Context(), r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil),
+		modernHeaders(protocol.MethodDiscover, ""))
 	if r.Context().Err() != nil {
 		out.cut(r.Context(), m.ID)
 		return
 	}
 	if err != nil {
-		out.fail(m.ID, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend does not answer server/discover: %v", err))
+		out.fail(m.ID, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal,
+			"the backend does not answer server/discover: %v", err))
 		return
 	}
 	result, err := jsonrpc.ReadAnswer(answer.message.Result)
@@ -57,7 +61,8 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 		server = jsontext.Value(`{"name":"unknown","version":"unknown"}`) // the modern era need not tell
 	}
 	hello := jsonrpc.Object{
-		"protocolVersion": encoded(protocol.Agreed(asked, protocol.Legacy)), "capabilities": legacyCapabilities(result["capabilities"]), "serverInfo": server,
+		"protocolVersion": encoded(protocol.Agreed(asked, protocol.Legacy)),
+		"capabilities":    legacyCapabilities(result["capabilities"]), "serverInfo": server,
 	}
 	if words := result["instructions"]; words != nil {
 		hello["instructions"] = words
@@ -66,7 +71,8 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 }
 
 // modernCall sends a call to a modern backend, and once more with the headers of its tool if the backend misses those
-// (HeaderMismatch, MCP specification 2026-07-28, basic/transports/streamable-http, client behavior): then it has not run.
+// (HeaderMismatch, MCP specification 2026-07-28, basic/transports/streamable-http, client behavior): then it has not
+// run.
 func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message) {
 	said := jsonrpc.Members(m.Params)
 	meta := jsonrpc.Members(said["_meta"])
@@ -89,15 +95,18 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 			return
 		}
 		if err != nil {
-			out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInternal, "the backend wants headers of its tool, and does not list them"))
+			out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInternal,
+				"the backend wants headers of its tool, and does not list them"))
 			return
 		}
 	}
 }
 
-// relayLegacy passes on what a modern backend says about a call. It reports whether the call was not taken for the want of headers,
-// if that may be tried again.
-func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message, x *exchange, id int64, first bool) (again bool) {
+// relayLegacy passes on what a modern backend says about a call. It reports whether the call was not taken for the want
+// of headers, if that may be tried again.
+func (t *Translator) relayLegacy(
+	out *output, r *http.Request, m jsonrpc.Message, x *exchange, id int64, first bool,
+) (again bool) {
 	for words := range heard(r.Context(), t, out, x.words) {
 		if words.err != nil {
 			out.unread(m.ID, x)
@@ -109,7 +118,8 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 			t.finish(out, m, jsonrpc.Members(said.Result))
 			return false
 		case said.Error != nil && ours:
-			if first && m.Method == protocol.MethodCallTool && failure(x.status, said.Error).Code == protocol.CodeHeaderMismatch {
+			if first && m.Method == protocol.MethodCallTool &&
+				failure(x.status, said.Error).Code == protocol.CodeHeaderMismatch {
 				return true
 			}
 			t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
@@ -128,13 +138,15 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 
 func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Object) {
 	if kind, err := result.Text("resultType"); err == nil && kind != "" && kind != "complete" {
-		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidRequest, "the server asks for input (%s), which a client of the legacy era cannot give it", kind))
+		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidRequest,
+			"the server asks for input (%s), which a client of the legacy era cannot give it", kind))
 		return
 	}
 	out.end(http.StatusOK, response(m.ID, joinedMembers(legacyResult(result))))
 }
 
-// sorry passes an error on. A legacy client takes a status other than 200 for trouble of the transport, and 404 for a lost session.
+// sorry passes an error on. A legacy client takes a status other than 200 for trouble of the transport, and 404 for a
+// lost session.
 func (t *Translator) sorry(out *output, m jsonrpc.Message, a reply) {
 	code := failure(a.status, a.message.Error).Code
 	if inconclusive(a.status) && !tooLong(a.status) { // a call that is too long is no trouble of the transport
@@ -155,7 +167,8 @@ func (t *Translator) sorry(out *output, m jsonrpc.Message, a reply) {
 // list is the question which tools a modern backend has.
 func (t *Translator) list(r *http.Request) headers.List {
 	return func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
-		return result(t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodListTools, page(cursor), nil), modernHeaders(protocol.MethodListTools, "")))
+		return result(t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodListTools, page(cursor), nil),
+			modernHeaders(protocol.MethodListTools, "")))
 	}
 }
 

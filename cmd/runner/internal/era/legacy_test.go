@@ -14,7 +14,8 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 func TestInitializeIsAnsweredFromDiscover(t *testing.T) {
 	status, got := send(t, front(t, newBackend(t, modernOnly)), initialize)
 	want := map[string]any{
-		"protocolVersion": "2025-06-18", "instructions": "be kind", "serverInfo": map[string]any{"name": "behind", "version": "1"},
+		"protocolVersion": "2025-06-18", "instructions": "be kind",
+		"serverInfo":   map[string]any{"name": "behind", "version": "1"},
 		"capabilities": map[string]any{"tools": map[string]any{}, "prompts": map[string]any{}, "resources": map[string]any{}},
 	}
 	if diff := cmp.Diff(want, got.Result); status != http.StatusOK || diff != "" {
@@ -47,7 +48,10 @@ func TestInitializeIsOfTheLegacyEraWhateverItsHeaderSays(t *testing.T) {
 // Clients refuse revisions that they do not know.
 func TestALegacyClientAgreesOnItsRevisionWithAModernBackend(t *testing.T) {
 	endpoint := front(t, newBackend(t, modernOnly))
-	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-11-25": "2025-11-25", "1999-01-01": "2025-11-25"} {
+	for asked, want := range map[string]string{
+		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26",
+		"2025-11-25": "2025-11-25", "1999-01-01": "2025-11-25",
+	} {
 		status, got := send(t, endpoint, strings.Replace(initialize, "2025-06-18", asked, 1))
 		if status != http.StatusOK || got.Result["protocolVersion"] != want {
 			t.Errorf("%s: HTTP %d with %v", asked, status, got.Result["protocolVersion"])
@@ -66,13 +70,16 @@ func TestWhatALegacyClientGetsFromAModernBackend(t *testing.T) {
 		status int
 		code   int
 	}{
-		"initialized":    {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202, 0},
-		"ping":           {`{"jsonrpc":"2.0","id":2,"method":"ping"}`, 200, 0},
-		"a list":         {`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, 200, 0},
-		"a call":         {`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{` + echo + `}}`, 200, 0},
-		"no such tool":   {`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"absent"}}`, 200, -32602},
-		"a subscription": {`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"test://a"}}`, 200, -32601},
-		"a level":        {`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}`, 200, -32601},
+		"initialized":  {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202, 0},
+		"ping":         {`{"jsonrpc":"2.0","id":2,"method":"ping"}`, 200, 0},
+		"a list":       {`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, 200, 0},
+		"a call":       {`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{` + echo + `}}`, 200, 0},
+		"no such tool": {`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"absent"}}`, 200, -32602},
+		"a subscription": {
+			`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"test://a"}}`, 200,
+			-32601,
+		},
+		"a level": {`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}`, 200, -32601},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, got := send(t, endpoint, tc.body, "Mcp-Protocol-Version", "2025-06-18")
@@ -114,10 +121,13 @@ func TestWhatALegacyClientIsToldInstead(t *testing.T) {
 		code   int
 		words  string
 	}{
-		"input":        {400, `"result":{"resultType":"input_required","requestState":"x"}`, -32600, "asks for input"},
-		"a capability": {400, `"error":{"code":-32021,"message":"needs sampling"}`, -32600, "needs a client of revision 2026-07-28: needs sampling"},
-		"a version":    {400, `"error":{"code":-32022,"message":"unsupported"}`, -32603, "unsupported"},
-		"a length":     {413, `"error":{"code":-32016,"message":"too large"}`, -32016, "too large"},
+		"input": {400, `"result":{"resultType":"input_required","requestState":"x"}`, -32600, "asks for input"},
+		"a capability": {
+			400, `"error":{"code":-32021,"message":"needs sampling"}`, -32600,
+			"needs a client of revision 2026-07-28: needs sampling",
+		},
+		"a version": {400, `"error":{"code":-32022,"message":"unsupported"}`, -32603, "unsupported"},
+		"a length":  {413, `"error":{"code":-32016,"message":"too large"}`, -32016, "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t, modernOnly)
@@ -134,7 +144,8 @@ func TestWhatALegacyClientIsToldInstead(t *testing.T) {
 				return true
 			})
 			status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{`+echo+`}}`)
-			if status != http.StatusOK || got.Error == nil || got.Error.Code != tc.code || !strings.Contains(got.Error.Message, tc.words) || string(got.ID) != `"mine"` {
+			if status != http.StatusOK || got.Error == nil || got.Error.Code != tc.code ||
+				!strings.Contains(got.Error.Message, tc.words) || string(got.ID) != `"mine"` {
 				t.Errorf("HTTP %d with %s %+v", status, got.ID, got.Error)
 			}
 			if n := len(b.got("tools/call")); n != 1 {
@@ -155,7 +166,8 @@ func TestHeadersOfATool(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case strings.Contains(string(body), "tools/list"):
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"resultType":"complete","tools":[{"name":"echo","inputSchema":{"properties":{
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+
+				`,"result":{"resultType":"complete","tools":[{"name":"echo","inputSchema":{"properties":{
 				"text":{"type":"string","x-mcp-header":"Text"},"in":{"properties":{"n":{"x-mcp-header":"N"}}},"no":{"x-mcp-header":"a b"},"none":{"x-mcp-header":"None"}}}}]}}`)
 		case strings.Contains(string(body), "tools/call") && r.Header.Get("Mcp-Param-Text") == "":
 			w.WriteHeader(http.StatusBadRequest)
@@ -182,7 +194,8 @@ func TestHeadersOfATool(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "echo", "Mcp-Param-Text": "=?base64?Z3LDtsOfZQ==?=", "Mcp-Param-N": "42",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "echo",
+		"Mcp-Param-Text": "=?base64?Z3LDtsOfZQ==?=", "Mcp-Param-N": "42",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

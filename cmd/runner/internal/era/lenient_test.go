@@ -14,7 +14,10 @@ func TestAResultThatIsNotCleanPasses(t *testing.T) {
 	for name, tc := range map[string]struct{ result, want string }{
 		"a text that is cut in an emoji":    {`{"content":[{"type":"text","text":"\ud83d"}]}`, "\ufffd"},
 		"a name of a file that is no UTF-8": {`{"content":[{"type":"text","text":"` + "caf\xe9" + `"}]}`, "caf\ufffd"},
-		"a member that occurs twice":        {`{"content":[{"type":"text","text":"a"}],"structuredContent":{"a":1,"a":2}}`, "a"},
+		"a member that occurs twice": {
+			`{"content":[{"type":"text","text":"a"}],"structuredContent":{"a":1,"a":2}}`,
+			"a",
+		},
 	} {
 		for _, speaks := range []eras{legacyOnly, modernOnly} {
 			t.Run(fmt.Sprint(name, speaks), func(t *testing.T) {
@@ -45,7 +48,10 @@ func TestAResultThatIsNotCleanPasses(t *testing.T) {
 // An answer that cannot be read is not shown in the error, which may be another client's to read.
 func TestAnErrorHasNoPieceOfAnAnswer(t *testing.T) {
 	for _, speaks := range []eras{legacyOnly, modernOnly} {
-		for _, answer := range []string{`{"jsonrpc":"2.0","id":1,"result":{"s3cr3t`, `<html>s3cr3t</html>`, `s3cr3t`, `{"jsonrpc":"2.0","s3cr3t":1,"s3cr3t":2}`} {
+		for _, answer := range []string{
+			`{"jsonrpc":"2.0","id":1,"result":{"s3cr3t`, `<html>s3cr3t</html>`, `s3cr3t`,
+			`{"jsonrpc":"2.0","s3cr3t":1,"s3cr3t":2}`,
+		} {
 			b := newBackend(t, speaks)
 			endpoint := front(t, b)
 			b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
@@ -61,7 +67,8 @@ func TestAnErrorHasNoPieceOfAnAnswer(t *testing.T) {
 				body, headers = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+echo+`}}`, nil
 			}
 			status, got := send(t, endpoint, body, headers...)
-			if text := fmt.Sprintf("%+v", got.Error); status != http.StatusBadGateway || got.Error == nil || strings.Contains(text, "s3cr3t") || strings.Contains(text, "json") {
+			if text := fmt.Sprintf("%+v", got.Error); status != http.StatusBadGateway || got.Error == nil ||
+				strings.Contains(text, "s3cr3t") || strings.Contains(text, "json") {
 				t.Errorf("%s: HTTP %d with %s", answer, status, text)
 			}
 		}
@@ -92,7 +99,8 @@ func TestAnAnswerWhoseIDIsSpelledInAnotherWay(t *testing.T) {
 			if speaks == modernOnly {
 				body, headers = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+echo+`}}`, nil
 			}
-			if status, got := send(t, endpoint, body, headers...); status != http.StatusOK || got.Result == nil || string(got.ID) != "1" {
+			if status, got := send(t, endpoint, body, headers...); status != http.StatusOK || got.Result == nil ||
+				string(got.ID) != "1" {
 				t.Errorf("%s: HTTP %d with %+v", id, status, got)
 			}
 		}
@@ -110,11 +118,13 @@ func TestProgressWhoseTokenIsSpelledInAnotherWay(t *testing.T) {
 				return false
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = fmt.Fprintf(w, "data: "+`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":`+spelled+"}}\n\n", m.ID)
+			_, _ = fmt.Fprintf(w, "data: "+
+				`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":`+spelled+"}}\n\n", m.ID)
 			_, _ = fmt.Fprintf(w, "data: "+`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n\n", m.ID)
 			return true
 		})
-		_, said := sendAll(t, endpoint, modern("1", "tools/call", echo, `"progressToken":"p"`), asModern("tools/call", "echo")...)
+		_, said := sendAll(t, endpoint, modern("1", "tools/call", echo, `"progressToken":"p"`),
+			asModern("tools/call", "echo")...)
 		if len(said) != 2 || !strings.Contains(string(said[0].Params), `"progressToken":"p"`) {
 			t.Errorf("%s: the client gets %+v", spelled, said)
 		}
@@ -135,7 +145,8 @@ func TestAnAnswerBehindANotificationInABatch(t *testing.T) {
 		switch {
 		case result != "":
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = fmt.Fprintf(w, `[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}},{"jsonrpc":"2.0","id":%s,"result":%s}]`, m.ID, result)
+			_, _ = fmt.Fprintf(w,
+				`[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}},{"jsonrpc":"2.0","id":%s,"result":%s}]`, m.ID, result)
 		case m.Method == "server/discover":
 			return false
 		default:
@@ -143,7 +154,8 @@ func TestAnAnswerBehindANotificationInABatch(t *testing.T) {
 		}
 		return true
 	})
-	if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...); status != http.StatusOK || got.Result == nil {
+	if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""),
+		asModern("tools/call", "echo")...); status != http.StatusOK || got.Result == nil {
 		t.Errorf("HTTP %d with %+v", status, got)
 	}
 }

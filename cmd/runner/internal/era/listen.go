@@ -45,7 +45,8 @@ func (f filter) wants(m jsonrpc.Message) bool {
 func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	asked := filter{}
 	if err := json.Unmarshal(orNull(c.params["notifications"]), &asked); err != nil || len(asked.URIs) > maxSubscriptions {
-		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "params.notifications is no filter with at most %d resources", maxSubscriptions))
+		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams,
+			"params.notifications is no filter with at most %d resources", maxSubscriptions))
 		return
 	}
 	leave, err := t.listens.Take(t.config.Share(r), 1)
@@ -113,7 +114,8 @@ func (t *Translator) subscribe(ctx context.Context, r *http.Request, s *session,
 		return honored
 	}
 	for _, uri := range asked.URIs {
-		answer, err := t.ask(ctx, r, request(t.newID(), "resources/subscribe", jsonrpc.Object{"uri": encoded(uri)}), s.header())
+		answer, err := t.ask(ctx, r, request(t.newID(), "resources/subscribe", jsonrpc.Object{"uri": encoded(uri)}),
+			s.header())
 		if err == nil && answer.message.Result != nil {
 			honored.URIs = append(honored.URIs, uri)
 		}
@@ -136,8 +138,11 @@ func (t *Translator) publish(out *output, c *call, said words, honored filter) (
 	return asked
 }
 
-// answerAside answers what the backend asks on a stream, one after the other, while the stream is read on. The channel is closed then.
-func (t *Translator) answerAside(ctx context.Context, r *http.Request, asked []jsonrpc.Message, header http.Header) chan struct{} {
+// answerAside answers what the backend asks on a stream, one after the other, while the stream is read on. The channel
+// is closed then.
+func (t *Translator) answerAside(
+	ctx context.Context, r *http.Request, asked []jsonrpc.Message, header http.Header,
+) chan struct{} {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)

@@ -21,11 +21,13 @@ func subscribe(t *testing.T, endpoint, notifications string) *bufio.Scanner {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(modern("7", "subscriptions/listen", `"notifications":`+notifications, "")))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint,
+		strings.NewReader(modern("7", "subscriptions/listen", `"notifications":`+notifications, "")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	headers := append(asModern("subscriptions/listen", ""), "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
+	headers := append(asModern("subscriptions/listen", ""), "Content-Type", "application/json", "Accept",
+		"application/json, text/event-stream")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -47,8 +49,8 @@ func found(lines *bufio.Scanner, words string) bool {
 	return false
 }
 
-// A server ends a session whose client does not answer its ping, and with it a subscription. Nothing waits for the answers: they are
-// taken here only after the notification has arrived that comes behind the questions.
+// A server ends a session whose client does not answer its ping, and with it a subscription. Nothing waits for the
+// answers: they are taken here only after the notification has arrived that comes behind the questions.
 func TestASubscriptionAnswersWhatTheServerAsks(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
@@ -60,12 +62,14 @@ func TestASubscriptionAnswersWhatTheServerAsks(t *testing.T) {
 		case r.Method == http.MethodGet:
 			w.Header().Set("Content-Type", "text/event-stream")
 			say := func(asked string) {
-				_, _ = io.WriteString(w, "data: "+asked+"\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
+				_, _ = io.WriteString(w, "data: "+asked+
+					"\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
 				_ = http.NewResponseController(w).Flush()
 			}
 			say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 			<-arrived
-			say(`[{"jsonrpc":"2.0","id":"2","method":"roots/list"},{"jsonrpc":"2.0","id":null,"method":"ping"},{"jsonrpc":"2.0","id":3,"result":{}}]`)
+			say(
+				`[{"jsonrpc":"2.0","id":"2","method":"roots/list"},{"jsonrpc":"2.0","id":null,"method":"ping"},{"jsonrpc":"2.0","id":3,"result":{}}]`)
 			<-r.Context().Done()
 		case m.Method == "" && m.ID != nil:
 			<-arrived
@@ -94,7 +98,8 @@ func TestASubscriptionAnswersWhatTheServerAsks(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff([]string{`"2": a result false in a session true`, `1: a result true in a session true`}, got); diff != "" {
+	if diff := cmp.Diff([]string{`"2": a result false in a session true`, `1: a result true in a session true`},
+		got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -31,18 +31,22 @@ func forgetful(b *backend, f func(w http.ResponseWriter, m message)) (forget fun
 	}
 }
 
-// What servers answer that were written after the examples of the TypeScript SDK: sessions in a map, and HTTP 400 for what is not there.
+// What servers answer that were written after the examples of the TypeScript SDK: sessions in a map, and HTTP 400 for
+// what is not there.
 func TestASessionThatTheServerHasForgotten(t *testing.T) {
 	refusals := map[string]func(w http.ResponseWriter, m message){
 		"the examples of the TypeScript SDK": func(w http.ResponseWriter, _ message) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
+			_, _ = io.WriteString(w,
+				`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
 		},
 		"server-everything, with the id of the call": func(w http.ResponseWriter, m message) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":`+string(m.ID)+`}`)
+			_, _ = io.WriteString(w,
+				`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":`+
+					string(m.ID)+`}`)
 		},
 		"a text": func(w http.ResponseWriter, _ message) {
 			http.Error(w, "Invalid or missing session ID", http.StatusBadRequest)
@@ -56,14 +60,16 @@ func TestASessionThatTheServerHasForgotten(t *testing.T) {
 			t.Run(name+", "+first, func(t *testing.T) {
 				b := newBackend(t, legacyOnly)
 				endpoint := front(t, b)
-				if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...); status != http.StatusOK {
+				if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""),
+					asModern("tools/call", "echo")...); status != http.StatusOK {
 					t.Fatal(got)
 				}
 				forget := forgetful(b, refuse)
 				forget()
 				began, called := len(b.got("initialize")), len(b.got("tools/call"))
 				if first == "server/discover" {
-					if status, got := send(t, endpoint, modern("2", "server/discover", "", ""), asModern("server/discover", "")...); status != http.StatusOK {
+					if status, got := send(t, endpoint, modern("2", "server/discover", "", ""),
+						asModern("server/discover", "")...); status != http.StatusOK {
 						t.Errorf("server/discover: HTTP %d with %+v", status, got)
 					}
 				}
@@ -104,7 +110,8 @@ func TestAnErrorOfTheCallIsNoLostSession(t *testing.T) {
 				return true
 			})
 			status, got := send(t, endpoint, modern("2", "tools/call", echo, ""), asModern("tools/call", "echo")...)
-			if status != http.StatusBadRequest || got.Error == nil || got.Error.Message != "no such file" || len(b.got("tools/call")) != 1 {
+			if status != http.StatusBadRequest || got.Error == nil || got.Error.Message != "no such file" ||
+				len(b.got("tools/call")) != 1 {
 				t.Errorf("HTTP %d with %+v after %d calls", status, got, len(b.got("tools/call")))
 			}
 		})
@@ -120,7 +127,8 @@ func TestDiscoverIsNotAnsweredForAServerThatIsDown(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
 	})
-	if status, got := send(t, endpoint, modern("2", "server/discover", "", ""), asModern("server/discover", "")...); status != http.StatusServiceUnavailable {
+	if status, got := send(t, endpoint, modern("2", "server/discover", "", ""),
+		asModern("server/discover", "")...); status != http.StatusServiceUnavailable {
 		t.Errorf("HTTP %d with %+v", status, got)
 	}
 }

@@ -13,8 +13,9 @@ import (
 // Mixed is what the backend runs while its pods are replaced by those of another content.
 const Mixed = "mixed"
 
-// try passes on a call of a modern client while the pods of the backend are replaced, and translates it where the pod that gets it
-// refuses the revision: then the call has not run. Until the pods are all new it is not known again which eras they speak.
+// try passes on a call of a modern client while the pods of the backend are replaced, and translates it where the pod
+// that gets it refuses the revision: then the call has not run. Until the pods are all new it is not known again which
+// eras they speak.
 func (t *Translator) try(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	answer := &heldBack{ResponseWriter: w, header: w.Header().Clone()}
 	t.pass.ServeHTTP(answer, r)

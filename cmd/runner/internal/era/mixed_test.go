@@ -13,7 +13,9 @@ import (
 )
 
 // replaced is a backend of both eras whose pods are replaced by such as refuse calls of the modern era in some words.
-func replaced(t *testing.T, words string) (b *backend, endpoint string, content *atomic.Pointer[string], legacy *atomic.Bool) {
+func replaced(
+	t *testing.T, words string,
+) (b *backend, endpoint string, content *atomic.Pointer[string], legacy *atomic.Bool) {
 	t.Helper()
 	b, content, legacy = newBackend(t, both), &atomic.Pointer[string]{}, &atomic.Bool{}
 	content.Store(new("before"))
@@ -85,7 +87,8 @@ func TestARefusalWhilePodsAreReplacedPasses(t *testing.T) {
 		content.Store(new(era.Mixed))
 		calls(t, endpoint, http.StatusOK, `"result"`, name)
 		legacy.Store(true)
-		if header := calls(t, endpoint, http.StatusBadRequest, "what is that", name); header.Get("X-Of-The-Backend") != "yes" {
+		if header := calls(t, endpoint, http.StatusBadRequest, "what is that",
+			name); header.Get("X-Of-The-Backend") != "yes" {
 			t.Errorf("%s: it has the headers %v", name, header)
 		}
 		if got := len(b.got("tools/call")); got != 2 {

@@ -15,7 +15,8 @@ import (
 
 // translated are the methods of the modern era that a legacy backend has too.
 var translated = []string{
-	"tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read",
+	"tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
+	"resources/read",
 	"completion/complete",
 }
 
@@ -63,7 +64,8 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 	}
 }
 
-// repeated reports whether the headers Mcp-Param-* of a call of a tool repeat its arguments. If they do not it answers the call.
+// repeated reports whether the headers Mcp-Param-* of a call of a tool repeat its arguments. If they do not it answers
+// the call.
 func (t *Translator) repeated(out *output, r *http.Request, c *call) bool {
 	h, err := t.sessions.get(r.Context(), r, c.profile)
 	if err != nil {
@@ -72,9 +74,10 @@ func (t *Translator) repeated(out *output, r *http.Request, c *call) bool {
 	}
 	defer t.sessions.put(h)
 	name, _ := c.params.Text("name") //nolint:errcheck // it is that of a header
-	err = h.session.tools.Check(r.Context(), r.Header, name, c.params["arguments"], func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
-		return result(t.ask(ctx, c.origin, request(t.newID(), protocol.MethodListTools, page(cursor)), h.session.header()))
-	})
+	err = h.session.tools.Check(r.Context(), r.Header, name, c.params["arguments"],
+		func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
+			return result(t.ask(ctx, c.origin, request(t.newID(), protocol.MethodListTools, page(cursor)), h.session.header()))
+		})
 	if r.Context().Err() != nil {
 		out.cut(r.Context(), c.id)
 		return false
@@ -91,7 +94,10 @@ func (t *Translator) profile(r *http.Request, meta jsonrpc.Object) profile {
 		level = ""
 	}
 	caller := sha256.Sum256([]byte(t.config.Caller(r)))
-	return profile{caller: caller, client: canonical(meta[protocol.MetaClient]), capabilities: canonical(meta[protocol.MetaCapabilities]), level: level}
+	return profile{
+		caller: caller, client: canonical(meta[protocol.MetaClient]),
+		capabilities: canonical(meta[protocol.MetaCapabilities]), level: level,
+	}
 }
 
 func canonical(v jsontext.Value) string {
@@ -120,8 +126,9 @@ func (t *Translator) discover(out *output, r *http.Request, c *call) {
 	out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, result, h.session.server()))))
 }
 
-// current returns the session for a profile, which the caller has to give back. It begins a new one where the backend refuses a ping
-// in the one that is held, and where the backend has no sessions, which cannot tell that another server is there since.
+// current returns the session for a profile, which the caller has to give back. It begins a new one where the backend
+// refuses a ping in the one that is held, and where the backend has no sessions, which cannot tell that another server
+// is there since.
 func (t *Translator) current(r *http.Request, p profile) (*held, error) {
 	t.sessions.mu.Lock()
 	_, before := t.sessions.held[p]
@@ -147,7 +154,8 @@ func (t *Translator) current(r *http.Request, p profile) (*held, error) {
 	return t.sessions.get(r.Context(), r, p)
 }
 
-// call sends a call over a session, and once more over a new one if the backend does not know the session: then it has not run.
+// call sends a call over a session, and once more over a new one if the backend does not know the session: then it has
+// not run.
 func (t *Translator) call(out *output, r *http.Request, c *call) {
 	for attempt := 1; ; attempt++ {
 		h, err := t.sessions.get(r.Context(), r, c.profile)
@@ -163,19 +171,21 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 		t.sessions.drop(c.profile, h)
 		t.sessions.put(h)
 		if attempt > 1 {
-			out.fail(c.id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend does not know the session that it began a moment ago (HTTP 404)"))
+			out.fail(c.id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal,
+				"the backend does not know the session that it began a moment ago (HTTP 404)"))
 			return
 		}
 	}
 }
 
-// sent sends a call over its session, and passes on what comes of it. It reports whether the backend does not know the session: then
-// nobody has been told anything.
+// sent sends a call over its session, and passes on what comes of it. It reports whether the backend does not know the
+// session: then nobody has been told anything.
 func (t *Translator) sent(out *output, r *http.Request, c *call, attempt int) (lost bool) {
 	hears, leave := t.join(r.Context(), c)
 	defer leave()
 	// A call that asks its client something goes on when the client has been answered: it ends by itself.
-	c.exchange = t.exchange(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()), c.held.session.header())
+	c.exchange = t.exchange(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()),
+		c.held.session.header())
 	over := false
 	for range heardBeside(r.Context(), t, out, c.exchange.began, hears.said, func(m jsonrpc.Message) bool {
 		over = t.said(out, c, m)
@@ -197,10 +207,10 @@ func (t *Translator) sent(out *output, r *http.Request, c *call, attempt int) (l
 	return lost
 }
 
-// lost reports whether the backend has refused a call because it does not know the session any more, and returns what of its answer
-// has been read. HTTP 404 says so (MCP specification 2025-11-25, basic/transports, session management). Servers that were written after
-// the examples of the TypeScript SDK say 400, as they do for much else: there a ping tells. If the session has it refused with the same
-// error, the error is the session's, and not the call's.
+// lost reports whether the backend has refused a call because it does not know the session any more, and returns what
+// of its answer has been read. HTTP 404 says so (MCP specification 2025-11-25, basic/transports, session management).
+// Servers that were written after the examples of the TypeScript SDK say 400, as they do for much else: there a ping
+// tells. If the session has it refused with the same error, the error is the session's, and not the call's.
 func (t *Translator) lost(ctx context.Context, c *call, attempt int) (lost bool, first words) {
 	x, s := c.exchange, c.held.session
 	switch {
@@ -231,8 +241,8 @@ func sameRefusal(a, b words) bool {
 	return one.Result == nil && other.Result == nil && canonical(one.Error) == canonical(other.Error)
 }
 
-// legacyParams are a call's parameters as a legacy backend knows them. Its progress token is ours: two clients of one session may
-// have the same.
+// legacyParams are a call's parameters as a legacy backend knows them. Its progress token is ours: two clients of one
+// session may have the same.
 func (c *call) legacyParams() jsonrpc.Object {
 	params := without(c.params, "_meta", "inputResponses", "requestState")
 	meta := without(c.meta, protocol.MetaVersion, protocol.MetaClient, protocol.MetaCapabilities, protocol.MetaLevel)
@@ -271,7 +281,8 @@ func (t *Translator) refuse(out *output, r *http.Request, c *call, err error) {
 		}
 		out.relayed(c.id, refused.reply)
 	default:
-		out.fail(c.id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend does not begin a session: %v", err))
+		out.fail(c.id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend does not begin a session: %v",
+			err))
 	}
 }
 

@@ -1,11 +1,9 @@
 package era_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,19 +12,20 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const echo = `"name":"echo","arguments":{"text":"x"}`
 
 func TestDiscoverIsAnsweredFromInitialize(t *testing.T) {
-	status, got := send(t, front(t, newBackend(t, legacyOnly)), modern("1", "server/discover", "", ""), asModern("server/discover", "")...)
+	status, got := send(t, front(t, newBackend(t, legacyOnly)), modern("1", "server/discover", "", ""),
+		asModern("server/discover", "")...)
 	if status != http.StatusOK {
 		t.Fatalf("HTTP %d with %+v", status, got)
 	}
 	for name, want := range map[string]any{
 		"supportedVersions": []any{"2026-07-28", "2025-11-25"}, "resultType": "complete", "instructions": "be kind",
-		"ttlMs": 0.0, "cacheScope": "private", "_meta": map[string]any{"io.modelcontextprotocol/serverInfo": map[string]any{"name": "behind", "version": "1"}},
+		"ttlMs": 0.0, "cacheScope": "private",
+		"_meta": map[string]any{"io.modelcontextprotocol/serverInfo": map[string]any{"name": "behind", "version": "1"}},
 	} {
 		if diff := cmp.Diff(want, got.Result[name]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -50,7 +49,8 @@ func TestDiscoverTellsOfTheServerThatIsThere(t *testing.T) {
 						w.Header().Set("Mcp-Session-Id", now)
 					}
 					w.Header().Set("Content-Type", "application/json")
-					_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"behind","version":%q}}}`, m.ID, now)
+					_, _ = fmt.Fprintf(w,
+						`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"behind","version":%q}}}`, m.ID, now)
 				case m.Method == "server/discover" && r.Header.Get("Mcp-Session-Id") == "":
 					w.WriteHeader(http.StatusBadRequest)
 				case sessions && r.Header.Get("Mcp-Session-Id") != now:
@@ -67,7 +67,10 @@ func TestDiscoverTellsOfTheServerThatIsThere(t *testing.T) {
 			for _, now := range []int64{1, 1, 2} {
 				version.Store(now)
 				_, got := send(t, endpoint, modern("1", "server/discover", "", ""), asModern("server/discover", "")...)
-				want := map[string]any{"io.modelcontextprotocol/serverInfo": map[string]any{"name": "behind", "version": fmt.Sprint(now)}}
+				want := map[string]any{"io.modelcontextprotocol/serverInfo": map[string]any{
+					"name":    "behind",
+					"version": fmt.Sprint(now),
+				}}
 				if diff := cmp.Diff(want, got.Result["_meta"]); diff != "" {
 					t.Errorf("version %d: %s", now, diff)
 				}
@@ -93,27 +96,60 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 		status  int
 		code    int
 	}{
-		"nothing":                 {call, asModern("tools/call", "echo"), 200, 0},
-		"a name in base64":        {call, asModern("tools/call", "=?base64?ZWNobw==?="), 200, 0},
-		"no version":              {call, []string{"Mcp-Method", "tools/call", "Mcp-Name", "echo"}, 400, -32020},
-		"another version":         {strings.ReplaceAll(call, "2026-07-28", "2026-07-29"), asModern("tools/call", "echo"), 400, -32020},
-		"an older version":        {strings.ReplaceAll(call, "2026-07-28", "2026-07-27"), asModern("tools/call", "echo"), 400, -32020},
-		"a version nobody has":    {strings.ReplaceAll(call, "2026-07-28", "2027-01-01"), []string{"Mcp-Protocol-Version", "2027-01-01", "Mcp-Method", "tools/call", "Mcp-Name", "echo"}, 400, -32022},
-		"no version in the body":  {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, asModern("tools/list", ""), 400, -32602},
-		"no capabilities":         {strings.Replace(call, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1), asModern("tools/call", "echo"), 400, -32602},
-		"no method":               {call, []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Name", "echo"}, 400, -32020},
-		"another method":          {call, asModern("tools/list", "echo"), 400, -32020},
-		"no name":                 {call, asModern("tools/call", ""), 400, -32020},
-		"another name":            {call, asModern("tools/call", "fail"), 400, -32020},
-		"a name that is no text":  {call, asModern("tools/call", "=?base64?%?="), 400, -32020},
-		"a method that is gone":   {modern("1", "ping", "", ""), asModern("ping", ""), 404, -32601},
-		"one that says nothing":   {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, asModern("ping", ""), 404, -32601},
-		"one of no revision":      {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, []string{"Mcp-Protocol-Version", "2027-01-01"}, 400, -32602},
-		"an unknown method":       {modern("1", "tasks/list", "", ""), asModern("tasks/list", ""), 404, -32601},
-		"an unknown resource":     {modern("1", "resources/read", `"uri":"test://absent"`, ""), asModern("resources/read", "test://absent"), 200, -32602},
-		"state of no call":        {modern("1", "tools/call", echo+`,"requestState":"x"`, ""), asModern("tools/call", "echo"), 400, -32602},
-		"a filter that is none":   {modern("1", "subscriptions/listen", `"notifications":7`, ""), asModern("subscriptions/listen", ""), 400, -32602},
-		"no revision it may have": {modern("1", "server/discover", "", ""), []string{"Mcp-Protocol-Version", "2026-07-28"}, 400, -32020},
+		"nothing":          {call, asModern("tools/call", "echo"), 200, 0},
+		"a name in base64": {call, asModern("tools/call", "=?base64?ZWNobw==?="), 200, 0},
+		"no version":       {call, []string{"Mcp-Method", "tools/call", "Mcp-Name", "echo"}, 400, -32020},
+		"another version": {
+			strings.ReplaceAll(call, "2026-07-28", "2026-07-29"), asModern("tools/call", "echo"), 400,
+			-32020,
+		},
+		"an older version": {
+			strings.ReplaceAll(call, "2026-07-28", "2026-07-27"), asModern("tools/call", "echo"), 400,
+			-32020,
+		},
+		"a version nobody has": {
+			strings.ReplaceAll(call, "2026-07-28", "2027-01-01"),
+			[]string{"Mcp-Protocol-Version", "2027-01-01", "Mcp-Method", "tools/call", "Mcp-Name", "echo"},
+			400, -32022,
+		},
+		"no version in the body": {
+			`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, asModern("tools/list", ""),
+			400, -32602,
+		},
+		"no capabilities": {
+			strings.Replace(call, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1),
+			asModern("tools/call", "echo"), 400, -32602,
+		},
+		"no method":              {call, []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Name", "echo"}, 400, -32020},
+		"another method":         {call, asModern("tools/list", "echo"), 400, -32020},
+		"no name":                {call, asModern("tools/call", ""), 400, -32020},
+		"another name":           {call, asModern("tools/call", "fail"), 400, -32020},
+		"a name that is no text": {call, asModern("tools/call", "=?base64?%?="), 400, -32020},
+		"a method that is gone":  {modern("1", "ping", "", ""), asModern("ping", ""), 404, -32601},
+		"one that says nothing":  {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, asModern("ping", ""), 404, -32601},
+		"one of no revision": {
+			`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+			[]string{"Mcp-Protocol-Version", "2027-01-01"},
+			400, -32602,
+		},
+		"an unknown method": {modern("1", "tasks/list", "", ""), asModern("tasks/list", ""), 404, -32601},
+		"an unknown resource": {
+			modern("1", "resources/read", `"uri":"test://absent"`, ""),
+			asModern("resources/read", "test://absent"), 200, -32602,
+		},
+		"state of no call": {
+			modern("1", "tools/call", echo+`,"requestState":"x"`, ""), asModern("tools/call", "echo"),
+			400, -32602,
+		},
+		"a filter that is none": {
+			modern("1", "subscriptions/listen", `"notifications":7`, ""),
+			asModern("subscriptions/listen", ""), 400, -32602,
+		},
+		"no revision it may have": {
+			modern("1", "server/discover", "", ""),
+			[]string{"Mcp-Protocol-Version", "2026-07-28"},
+			400, -32020,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(b.got("tools/call"))
@@ -132,7 +168,8 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 	}
 }
 
-// A server that says of a tool that there is no such method has the method: clients read HTTP 404 as trouble of the transport.
+// A server that says of a tool that there is no such method has the method: clients read HTTP 404 as trouble of the
+// transport.
 func TestAnUnknownToolIsNoTroubleOfTheTransport(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
@@ -151,7 +188,8 @@ func TestAnUnknownToolIsNoTroubleOfTheTransport(t *testing.T) {
 			params = echo
 		}
 		status, got := send(t, endpoint, modern("1", method, params, ""), asModern(method, name)...)
-		if status != http.StatusOK || got.Error == nil || got.Error.Code != -32601 || got.Error.Message != "Unknown tool: absent" {
+		if status != http.StatusOK || got.Error == nil || got.Error.Code != -32601 ||
+			got.Error.Message != "Unknown tool: absent" {
 			t.Errorf("%s: HTTP %d with %+v", method, status, got.Error)
 		}
 	}
@@ -171,7 +209,8 @@ func TestWhatIsSentTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t, legacyOnly)
 			endpoint := front(t, b)
-			if status, got := send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...); status != 200 {
+			if status, got := send(t, endpoint, modern("1", "tools/list", "", ""),
+				asModern("tools/list", "")...); status != 200 {
 				t.Fatal(got)
 			}
 			began := len(b.got("initialize"))
@@ -185,7 +224,8 @@ func TestWhatIsSentTwice(t *testing.T) {
 			})
 			status, got := send(t, endpoint, modern("2", "tools/call", echo, ""), asModern("tools/call", "echo")...)
 			if status != tc.want || len(b.got("tools/call")) != tc.sent || len(b.got("initialize"))-began != tc.began-1 {
-				t.Errorf("HTTP %d with %+v after %d calls and %d sessions", status, got, len(b.got("tools/call")), len(b.got("initialize"))-began)
+				t.Errorf("HTTP %d with %+v after %d calls and %d sessions", status, got, len(b.got("tools/call")),
+					len(b.got("initialize"))-began)
 			}
 		})
 	}
@@ -234,7 +274,8 @@ func TestAnswersThatTellNothingAboutAnEraAreNotKept(t *testing.T) {
 	}
 }
 
-// Whom the backend lets in is each caller's own matter: what one is refused, also before anything is known, takes nothing from another.
+// Whom the backend lets in is each caller's own matter: what one is refused, also before anything is known, takes
+// nothing from another.
 func TestACallerWhoIsRefusedTakesTheTranslationFromNobody(t *testing.T) {
 	body, headers := modern("1", "tools/list", "", ""), asModern("tools/list", "")
 	for _, status := range []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden} {
@@ -297,11 +338,13 @@ func TestCallersShareNoSession(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
 	for _, headers := range [][]string{{"X-Api-Key", "ann"}, {"X-Api-Key", "bob"}, {"X-Api-Key", "ann"}, {}} {
-		if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""), append(asModern("tools/call", "echo"), headers...)...); status != 200 {
+		if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""),
+			append(asModern("tools/call", "echo"), headers...)...); status != 200 {
 			t.Fatal(got)
 		}
 	}
-	capable := strings.Replace(modern("1", "tools/call", echo, ""), `clientCapabilities":{}`, `clientCapabilities":{"roots":{}}`, 1)
+	capable := strings.Replace(modern("1", "tools/call", echo, ""), `clientCapabilities":{}`,
+		`clientCapabilities":{"roots":{}}`, 1)
 	if status, got := send(t, endpoint, capable, asModern("tools/call", "echo")...); status != 200 {
 		t.Fatal(got)
 	}
@@ -324,10 +367,14 @@ func TestCallersShareNoSession(t *testing.T) {
 func TestALegacyBackendIsToldThatAModernClientHasLeft(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
-	desert(t, endpoint, modern("1", "tools/call", `"name":"hang"`, ""), func() bool { return len(b.got("tools/call")) == 1 }, asModern("tools/call", "hang")...)
+	desert(t, endpoint, modern("1", "tools/call", `"name":"hang"`, ""),
+		func() bool { return len(b.got("tools/call")) == 1 }, asModern("tools/call", "hang")...)
 	await(t, func() bool { return len(b.got("notifications/cancelled")) == 1 })
 	var told, call message
-	for body, into := range map[string]*message{b.got("notifications/cancelled")[0].body: &told, b.got("tools/call")[0].body: &call} {
+	for body, into := range map[string]*message{
+		b.got("notifications/cancelled")[0].body: &told,
+		b.got("tools/call")[0].body:              &call,
+	} {
 		if err := json.Unmarshal([]byte(body), into); err != nil {
 			t.Fatal(err)
 		}
@@ -368,114 +415,4 @@ func await(t *testing.T, done func() bool) {
 			return
 		}
 	}
-}
-
-// asking is a call of a client that can be asked.
-func asking(id, more string) string {
-	return strings.Replace(modern(id, "tools/call", `"name":"ask","arguments":{}`+more, ""), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{}}`, 1)
-}
-
-func TestAQuestionGoesToWhoMadeTheCall(t *testing.T) {
-	endpoint := front(t, newBackend(t, legacyOnly))
-	ann, bob := append(asModern("tools/call", "ask"), "X-Api-Key", "ann"), append(asModern("tools/call", "ask"), "X-Api-Key", "bob")
-	_, got := send(t, endpoint, asking("1", ""), ann...)
-	if got.Result["resultType"] != "input_required" {
-		t.Fatalf("%+v", got)
-	}
-	state := fmt.Sprintf(`,"requestState":%q`, got.Result["requestState"])
-	answer := `,"inputResponses":{"input":{"action":"accept","content":{"name":"Ada"}}}`
-	if _, other := send(t, endpoint, asking("2", state+answer), bob...); other.Error == nil || other.Error.Code != -32602 {
-		t.Errorf("another caller gets %+v", other)
-	}
-	another := strings.Replace(asking("3", state+answer), `"arguments":{}`, `"arguments":{"a":1}`, 1)
-	if _, other := send(t, endpoint, another, ann...); other.Error == nil || other.Error.Code != -32602 {
-		t.Errorf("another call gets %+v", other)
-	}
-	_, again := send(t, endpoint, asking("4", state), ann...)
-	if again.Result["resultType"] != "input_required" {
-		t.Fatalf("without an answer: %+v", again)
-	}
-	state = fmt.Sprintf(`,"requestState":%q`, again.Result["requestState"])
-	_, done := send(t, endpoint, asking("5", state+answer), ann...)
-	if text := fmt.Sprint(done.Result["content"]); !strings.Contains(text, "hello Ada") || string(done.ID) != "5" {
-		t.Errorf("with an answer: %+v", done)
-	}
-	if _, twice := send(t, endpoint, asking("6", state+answer), ann...); twice.Error == nil {
-		t.Errorf("with an answer again: %+v", twice)
-	}
-}
-
-func TestALegacyServerAsksForWhatIsNotDeclared(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
-	send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
-	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
-		if !strings.Contains(string(body), "tools/call") {
-			return false
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}\n\n")
-		return true
-	})
-	status, got := send(t, endpoint, modern("2", "tools/call", echo, ""), asModern("tools/call", "echo")...)
-	if status != http.StatusBadRequest || got.Error == nil || got.Error.Code != -32021 {
-		t.Fatalf("HTTP %d with %+v", status, got)
-	}
-	if diff := cmp.Diff(map[string]any{"requiredCapabilities": map[string]any{"roots": map[string]any{}}}, got.Error.Data); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestASubscriptionIsServedFromTheStreamOfASession(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(modern("7", "subscriptions/listen",
-		`"notifications":{"toolsListChanged":true,"resourceSubscriptions":["test://a"]}`, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen",
-	} {
-		r.Header.Set(name, value)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	next := func() message {
-		for lines.Scan() {
-			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				m := message{}
-				if err := json.Unmarshal([]byte(text), &m); err != nil {
-					t.Fatal(err)
-				}
-				return m
-			}
-		}
-		t.Fatal("the stream has ended")
-		return message{}
-	}
-	ack := next()
-	if want := `{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"notifications":{"toolsListChanged":true,"resourceSubscriptions":["test://a"]}}`; ack.Method != "notifications/subscriptions/acknowledged" || string(ack.Params) != want {
-		t.Errorf("first comes %s %s", ack.Method, ack.Params)
-	}
-	b.server.AddPrompt(&mcp.Prompt{Name: "unasked"}, nil)
-	if err := b.server.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "test://a"}); err != nil {
-		t.Fatal(err)
-	}
-	if m := next(); m.Method != "notifications/resources/updated" || !strings.Contains(string(m.Params), `"io.modelcontextprotocol/subscriptionId":7`) {
-		t.Errorf("then comes %s %s", m.Method, m.Params)
-	}
-	b.server.RemoveTools("hang")
-	if m := next(); m.Method != "notifications/tools/list_changed" {
-		t.Errorf("then comes %s %s", m.Method, m.Params)
-	}
-	leave()
-	await(t, func() bool { return len(b.got(http.MethodDelete)) == 2 }) // of the probe, and of the subscription
 }

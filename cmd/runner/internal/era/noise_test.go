@@ -15,15 +15,17 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// Servers and gateways keep streams alive with events that are no messages: clients pass over them, and so does whoever reads for one.
+// Servers and gateways keep streams alive with events that are no messages: clients pass over them, and so does whoever
+// reads for one.
 func TestWhatIsNoMessageIsPassedOver(t *testing.T) {
 	for name, noise := range map[string]string{
-		"a comment":                 ": ping\n\n",
-		"a retry":                   "retry: 3000\n\n",
-		"an id alone":               "id: 1\ndata:\n\n",
-		"a text by name":            "event: ping\ndata: 2026-01-01 00:00:00.1\n\n",
-		"an object by name":         "event: heartbeat\ndata: {\"type\":\"heartbeat\"}\n\n",
-		"a response by name":        "event: heartbeat\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"no\"}}\n\n",
+		"a comment":         ": ping\n\n",
+		"a retry":           "retry: 3000\n\n",
+		"an id alone":       "id: 1\ndata:\n\n",
+		"a text by name":    "event: ping\ndata: 2026-01-01 00:00:00.1\n\n",
+		"an object by name": "event: heartbeat\ndata: {\"type\":\"heartbeat\"}\n\n",
+		"a response by name": "event: heartbeat\ndata: " +
+			"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"no\"}}\n\n",
 		"a text":                    "data: ping\n\n",
 		"an object":                 "data: {\"type\":\"heartbeat\"}\n\n",
 		"what begins as an object":  "data: {ping}\n\n",
@@ -49,9 +51,11 @@ func TestWhatIsNoMessageIsPassedOver(t *testing.T) {
 						result = `{"messages":[]}`
 					}
 					w.Header().Set("Content-Type", "text/event-stream")
-					_, _ = io.WriteString(w, noise+"event: message\ndata: "+string(response(messages[0].ID, jsontext.Value(result)))+"\n\n")
+					_, _ = io.WriteString(w, noise+"event: message\ndata: "+
+						string(response(messages[0].ID, jsontext.Value(result)))+"\n\n")
 				})
-				translator := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)}, backend, backend)
+				translator := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)},
+					backend, backend)
 				body := modernRequest(1, "prompts/get", jsonrpc.Object{"name": encoded("a")}, nil)
 				header := modernHeaders("prompts/get", "a")
 				if era == "legacy" {
@@ -66,7 +70,8 @@ func TestWhatIsNoMessageIsPassedOver(t *testing.T) {
 				if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"messages":[]`) {
 					t.Errorf("HTTP %d with %.300s", w.Code, w.Body)
 				}
-				if known := translator.state.Load(); known == nil || known.legacy != speaks.legacy || known.modern != speaks.modern {
+				if known := translator.state.Load(); known == nil || known.legacy != speaks.legacy ||
+					known.modern != speaks.modern {
 					t.Errorf("the backend is taken for %+v", known)
 				}
 			})

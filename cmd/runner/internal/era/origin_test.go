@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Two calls of one caller share a session, and nothing else: each goes out with the query and the headers of its own request.
+// Two calls of one caller share a session, and nothing else: each goes out with the query and the headers of its own
+// request.
 func TestACallGoesOutWithItsOwnQueryAndHeaders(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
@@ -19,13 +20,19 @@ func TestACallGoesOutWithItsOwnQueryAndHeaders(t *testing.T) {
 		if strings.Contains(string(body), "tools/call") {
 			mu.Lock()
 			defer mu.Unlock()
-			got = append(got, map[string]string{"query": r.URL.RawQuery, "trace": r.Header.Get("Traceparent"), "request": r.Header.Get("X-Request-Id")})
+			got = append(got, map[string]string{
+				"query": r.URL.RawQuery, "trace": r.Header.Get("Traceparent"),
+				"request": r.Header.Get("X-Request-Id"),
+			})
 		}
 		return false
 	})
 	var want []map[string]string
 	for _, n := range []string{"1", "2"} {
-		w := map[string]string{"query": "n=" + n, "trace": "00-0af7651916cd43dd8448eb211c80319" + n + "-b7ad6b7169203331-01", "request": "request-" + n}
+		w := map[string]string{
+			"query": "n=" + n, "trace": "00-0af7651916cd43dd8448eb211c80319" + n + "-b7ad6b7169203331-01",
+			"request": "request-" + n,
+		}
 		want = append(want, w)
 		status, m := send(t, endpoint+"?"+w["query"], modern(n, "tools/call", echo, ""),
 			append(asModern("tools/call", "echo"), "Traceparent", w["trace"], "X-Request-Id", w["request"])...)
@@ -59,7 +66,8 @@ func TestAnAnswerGoesOutWithItsOwnHeaders(t *testing.T) {
 	if state == "" {
 		t.Fatalf("nothing is asked: %+v %+v", m.Result, m.Error)
 	}
-	status, m := send(t, endpoint, asking("2", `,"requestState":"`+state+`","inputResponses":{"input":{"action":"accept","content":{}}}`),
+	status, m := send(t, endpoint,
+		asking("2", `,"requestState":"`+state+`","inputResponses":{"input":{"action":"accept","content":{}}}`),
 		append(asModern("tools/call", "ask"), "X-Request-Id", "second")...)
 	if status != http.StatusOK || m.Result == nil {
 		t.Fatalf("HTTP %d with %+v", status, m.Error)

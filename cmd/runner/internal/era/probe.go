@@ -17,11 +17,13 @@ import (
 // maxRedirects is how often a backend may lead the question which revisions it speaks to another path.
 const maxRedirects = 3
 
-// find asks which revisions the backend speaks, at the path to which the backend leads the question, and returns the request for that.
+// find asks which revisions the backend speaks, at the path to which the backend leads the question, and returns the
+// request for that.
 func (t *Translator) find(ctx context.Context, first *http.Request) (answer reply, r *http.Request, err error) {
 	r = first
 	for range maxRedirects {
-		answer, err = t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil), modernHeaders(protocol.MethodDiscover, ""))
+		answer, err = t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil),
+			modernHeaders(protocol.MethodDiscover, ""))
 		to := answer.header.Get("Location")
 		if err != nil || answer.status != http.StatusBadGateway || to == "" {
 			return answer, r, err
@@ -72,7 +74,8 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 
 // inconclusive reports whether an answer may be another one later, to somebody else, or to a shorter request.
 func inconclusive(status int) bool {
-	return denied(status) || tooLong(status) || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	return denied(status) || tooLong(status) || status == http.StatusRequestTimeout ||
+		status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
 // denied reports whether an answer is about who has asked.
@@ -80,12 +83,15 @@ func denied(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// tooLong reports whether an answer is about the length of the request. In a question of ours only what names its caller can be long.
+// tooLong reports whether an answer is about the length of the request. In a question of ours only what names its
+// caller can be long.
 func tooLong(status int) bool {
-	return status == http.StatusRequestEntityTooLarge || status == http.StatusRequestURITooLong || status == http.StatusRequestHeaderFieldsTooLarge
+	return status == http.StatusRequestEntityTooLarge || status == http.StatusRequestURITooLong ||
+		status == http.StatusRequestHeaderFieldsTooLarge
 }
 
-// discovered are the versions that the answer to server/discover tells. A legacy server may answer anything, also a result.
+// discovered are the versions that the answer to server/discover tells. A legacy server may answer anything, also a
+// result.
 func discovered(answer jsonrpc.Message) []string {
 	var versions []string
 	if json.Unmarshal(orNull(jsonrpc.Members(answer.Result)["supportedVersions"]), &versions) != nil {
@@ -109,7 +115,8 @@ func supported(answer jsonrpc.Message) []string {
 	if slices.Contains(refusal.Data.Supported, protocol.Modern) {
 		return nil
 	}
-	return slices.DeleteFunc(refusal.Data.Supported, func(v string) bool { return !slices.Contains(protocol.LegacyRevisions, v) })
+	return slices.DeleteFunc(refusal.Data.Supported,
+		func(v string) bool { return !slices.Contains(protocol.LegacyRevisions, v) })
 }
 
 func orNull(v jsontext.Value) jsontext.Value {

@@ -46,7 +46,8 @@ func (o *output) event(message []byte) {
 	o.write([]byte(sse.Before), message, []byte(sse.After))
 }
 
-// comment keeps a connection alive on which nothing is said. Errors with a status of their own have come by then: a stream has none.
+// comment keeps a connection alive on which nothing is said. Errors with a status of their own have come by then: a
+// stream has none.
 func (o *output) comment() {
 	o.begin()
 	o.write([]byte(sse.Alive))
@@ -95,7 +96,8 @@ func (o *output) end(status int, message []byte) {
 
 func (o *output) fail(id jsontext.Value, f *jsonrpc.Fault) { o.end(f.Status, f.Response(id)) }
 
-// cut answers a call that the proxy ends, whose context has a *jsonrpc.Fault for its cause. A client that has left hears nothing.
+// cut answers a call that the proxy ends, whose context has a *jsonrpc.Fault for its cause. A client that has left
+// hears nothing.
 func (o *output) cut(ctx context.Context, id jsontext.Value) {
 	if why, ok := errors.AsType[*jsonrpc.Fault](context.Cause(ctx)); ok {
 		o.fail(id, why)
@@ -120,11 +122,13 @@ func (o *output) relayed(id jsontext.Value, a reply) {
 	case a.status >= http.StatusBadRequest:
 		o.fail(id, jsonrpc.Fail(a.status, protocol.CodeInternal, "the backend answers HTTP %d", a.status))
 	default:
-		o.fail(id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer is not one to this request"))
+		o.fail(id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal,
+			"the backend's answer is not one to this request"))
 	}
 }
 
-// unread answers a call whose answer is no JSON-RPC: with the status of HTTP where that tells of an error, as one of a gateway.
+// unread answers a call whose answer is no JSON-RPC: with the status of HTTP where that tells of an error, as one of a
+// gateway.
 func (o *output) unread(id jsontext.Value, x *exchange) {
 	if x.status >= http.StatusBadRequest {
 		o.relayed(id, reply{status: x.status, header: x.answered})
@@ -142,8 +146,8 @@ func (o *output) unanswered(id jsontext.Value, x *exchange) {
 	o.relayed(id, reply{status: x.status, header: x.answered})
 }
 
-// relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client leaves. first
-// are those words that have been read already.
+// relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client
+// leaves. first are those words that have been read already.
 func (t *Translator) relay(out *output, r *http.Request, h *hearing, first words) {
 	c, over := h.call, false
 	if first.text != nil && t.saidIn(out, c, first) {
@@ -178,14 +182,16 @@ func (t *Translator) saidIn(out *output, c *call, said words) (last bool) {
 	return slices.ContainsFunc(said.messages, func(m jsonrpc.Message) bool { return t.said(out, c, m) })
 }
 
-// heard is what comes over a channel until it is closed, or ctx ends. In between the client is told that its answer is on its way.
+// heard is what comes over a channel until it is closed, or ctx ends. In between the client is told that its answer is
+// on its way.
 func heard[T any](ctx context.Context, t *Translator, out *output, from <-chan T) iter.Seq[T] {
 	return heardBeside(ctx, t, out, from, nil, nil)
 }
 
 // heardBeside is heard, and has said told what comes over another channel, until said reports that it was the last.
 func heardBeside[T any](
-	ctx context.Context, t *Translator, out *output, from <-chan T, beside <-chan jsonrpc.Message, said func(jsonrpc.Message) (last bool),
+	ctx context.Context, t *Translator, out *output, from <-chan T, beside <-chan jsonrpc.Message,
+	said func(jsonrpc.Message) (last bool),
 ) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		alive := time.NewTicker(t.config.KeepAlive)
@@ -220,7 +226,8 @@ func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 	switch {
 	case m.Result != nil && answers(m, c.sent):
 		defer t.done(c) // what the answer takes is the exchange's until it is sent
-		out.end(http.StatusOK, response(c.id, joinedMembers(modernResult(c.method, jsonrpc.Members(m.Result), c.held.session.server()))))
+		out.end(http.StatusOK, response(c.id,
+			joinedMembers(modernResult(c.method, jsonrpc.Members(m.Result), c.held.session.server()))))
 		return true
 	case m.Error != nil && answers(m, c.sent):
 		defer t.done(c)
@@ -242,8 +249,8 @@ func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 // levels are those of logging, the least first.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// notified are the parameters of a notification for the client. On the stream of a request the modern era has only those that
-// relate to it, and of log messages only what the request asked for.
+// notified are the parameters of a notification for the client. On the stream of a request the modern era has only
+// those that relate to it, and of log messages only what the request asked for.
 func (c *call) notified(m jsonrpc.Message) (jsonrpc.Object, bool) {
 	params := jsonrpc.Members(m.Params)
 	switch m.Method {

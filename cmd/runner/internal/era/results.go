@@ -32,13 +32,15 @@ func notification(method string, params jsonrpc.Object) []byte {
 	return encoded(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-// unreadable is the error of a call whose answer is no JSON-RPC. What the answer has may be secret, and is for the client of another call.
+// unreadable is the error of a call whose answer is no JSON-RPC. What the answer has may be secret, and is for the
+// client of another call.
 func unreadable() *jsonrpc.Fault {
-	return jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read; the call may have run")
+	return jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal,
+		"the backend's answer cannot be read; the call may have run")
 }
 
-// answers reports whether a message answers the request of ours that was sent. Who leaves the id out can only mean that one: no other is
-// on its way in the exchange.
+// answers reports whether a message answers the request of ours that was sent. Who leaves the id out can only mean that
+// one: no other is on its way in the exchange.
 func answers(m jsonrpc.Message, sent int64) bool {
 	return m.Response() && (!m.Identified() || jsonrpc.SameID(m.ID, encoded(sent)))
 }
@@ -47,7 +49,8 @@ func response(id, result jsontext.Value) []byte {
 	return joinedMembers(jsonrpc.Object{"jsonrpc": jsontext.Value(`"2.0"`), "id": orNull(id), "result": result})
 }
 
-// joinedMembers is an object as JSON, as encoded makes it, with one copy of what it has: that may be many MiB, and has been read before.
+// joinedMembers is an object as JSON, as encoded makes it, with one copy of what it has: that may be many MiB, and has
+// been read before.
 func joinedMembers(o jsonrpc.Object) jsontext.Value {
 	size := len("{}")
 	for name, value := range o {
@@ -107,10 +110,13 @@ func without(o jsonrpc.Object, names ...string) jsonrpc.Object {
 }
 
 // cached are the methods whose results tell for how long they may be kept (server/utilities/caching).
-var cached = []string{"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
+var cached = []string{
+	"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list",
+	"resources/read",
+}
 
-// modernResult makes a result of the legacy era one of the modern era. A legacy server does not tell how long a list stands,
-// nor who else may see it.
+// modernResult makes a result of the legacy era one of the modern era. A legacy server does not tell how long a list
+// stands, nor who else may see it.
 func modernResult(method string, result jsonrpc.Object, server jsontext.Value) jsonrpc.Object {
 	all := with(result, jsonrpc.Object{"resultType": encoded("complete")})
 	if slices.Contains(cached, method) {
@@ -134,8 +140,8 @@ func modernCapabilities(capabilities jsontext.Value) jsontext.Value {
 	return encoded(all)
 }
 
-// failure is what the backend says in place of a result, with the status of its answer. Gateways write errors of their own, which need
-// have no code, no message, or neither: a text.
+// failure is what the backend says in place of a result, with the status of its answer. Gateways write errors of their
+// own, which need have no code, no message, or neither: a text.
 func failure(status int, e jsontext.Value) *jsonrpc.Fault {
 	out := jsonrpc.Fail(status, protocol.CodeInternal, "the backend answers HTTP %d", status)
 	o := jsonrpc.Members(e)
@@ -152,8 +158,9 @@ func failure(status int, e jsontext.Value) *jsonrpc.Fault {
 	return out
 }
 
-// modernError makes an error of a legacy server one of the modern era. status is that of its answer, also where the server says of a tool, or
-// of a list, that there is no such method: HTTP 404 is for methods that the revision does not have, and clients take it for trouble of the transport.
+// modernError makes an error of a legacy server one of the modern era. status is that of its answer, also where the
+// server says of a tool, or of a list, that there is no such method: HTTP 404 is for methods that the revision does not
+// have, and clients take it for trouble of the transport.
 func modernError(status int, e jsontext.Value) *jsonrpc.Fault {
 	o, out := jsonrpc.Members(e), failure(status, e)
 	if o["data"] != nil {
@@ -162,7 +169,8 @@ func modernError(status int, e jsontext.Value) *jsonrpc.Fault {
 	switch out.Code {
 	case protocol.CodeNotFound:
 		out.Code = protocol.CodeInvalidParams
-	case protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion, protocol.CodeURLRequired:
+	case protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion,
+		protocol.CodeURLRequired:
 		// A client would take these for what the specification has them mean.
 		out.Code = protocol.CodeInternal
 	}

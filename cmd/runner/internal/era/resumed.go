@@ -13,8 +13,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
-// A legacy server may end the stream of a call before it answers, so that no connection waits with it, and a connection may break. The
-// rest is said to who asks with the id of the last event (MCP specification 2025-11-25, basic/transports, resumability and redelivery).
+// A legacy server may end the stream of a call before it answers, so that no connection waits with it, and a connection
+// may break. The rest is said to who asks with the id of the last event (MCP specification 2025-11-25,
+// basic/transports, resumability and redelivery).
 
 const (
 	// usualPause is how long a client waits before it asks, unless the server says otherwise, and leastPause the shortest.
@@ -51,7 +52,8 @@ func (x *exchange) serve(send http.Handler, w http.ResponseWriter, r *http.Reque
 		// ReverseProxy panics with this where the backend breaks off.
 		if p := recover(); p != nil {
 			if p != http.ErrAbortHandler { //nolint:errorlint // a panic's value
-				logger.Error("a translated request panicked", "error", p, "stack", string(debug.Stack())) // it ends the request alone, as in a handler
+				// it ends the request alone, as in a handler
+				logger.Error("a translated request panicked", "error", p, "stack", string(debug.Stack()))
 			}
 			x.err = cmp.Or(x.err, errBroken)
 		}
@@ -65,7 +67,8 @@ func (x *exchange) resume(send http.Handler, r *http.Request, logger *slog.Logge
 		return
 	}
 	standing := r.Method == http.MethodGet
-	for failed := 0; x.events != nil && (standing || !x.rest.replied) && x.rest.last != "" && (x.err == nil || x.err == errBroken); { //nolint:errorlint // it is ours, unwrapped
+	for failed := 0; x.events != nil && (standing || !x.rest.replied) && x.rest.last != "" &&
+		(x.err == nil || x.err == errBroken); { //nolint:errorlint // it is ours, unwrapped
 		x.err = errBroken
 		select {
 		case <-time.After(cmp.Or(x.rest.pause, usualPause)):
@@ -84,7 +87,8 @@ func (x *exchange) resume(send http.Handler, r *http.Request, logger *slog.Logge
 		switch {
 		case w.streams():
 			failed = 0
-		case failed+1 < maxAgain && (inconclusive(w.status) || w.status == http.StatusConflict): // the server may take the broken stream for open
+		case failed+1 < maxAgain && (inconclusive(w.status) || w.status == http.StatusConflict):
+			// the server may take the broken stream for open
 			failed++
 			x.err = errBroken
 		default:

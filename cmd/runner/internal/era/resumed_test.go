@@ -16,7 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
-// polled is a legacy server that answers a call in pieces: the first comes by POST, the next ones by GET. It remembers how it was asked.
+// polled is a legacy server that answers a call in pieces: the first comes by POST, the next ones by GET. It remembers
+// how it was asked.
 type polled struct {
 	pieces []func(w http.ResponseWriter, id string)
 	asked  []string
@@ -36,7 +37,8 @@ func (p *polled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if m.Method != "" {
 			p.id, p.began = string(m.ID), time.Now()
 		}
-		p.asked = append(p.asked, fmt.Sprintf("%s %q %s after %s", r.Method, r.Header.Get("Last-Event-Id"), r.Header.Get("Mcp-Session-Id"), time.Since(p.began)))
+		p.asked = append(p.asked, fmt.Sprintf("%s %q %s after %s", r.Method, r.Header.Get("Last-Event-Id"),
+			r.Header.Get("Mcp-Session-Id"), time.Since(p.began)))
 		piece := p.pieces[0]
 		p.pieces = p.pieces[1:]
 		piece(w, p.id)
@@ -86,10 +88,14 @@ var pieces = map[string]struct {
 	},
 	"ended again and again": {
 		[]func(http.ResponseWriter, string){
-			piece(primed, false), piece("", false), piece("id: b\nretry: 3000\ndata:\n\n", false), piece(": x\n\n", true), piece(answer, false),
+			piece(primed, false), piece("", false), piece("id: b\nretry: 3000\ndata:\n\n", false), piece(": x\n\n", true),
+			piece(answer, false),
 		},
 		http.StatusOK, `"content":[]`,
-		[]string{`POST "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`, `GET "b" s after 3.4s`, `GET "b" s after 6.4s`},
+		[]string{
+			`POST "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`, `GET "b" s after 3.4s`,
+			`GET "b" s after 6.4s`,
+		},
 	},
 	"without a pause": {
 		[]func(http.ResponseWriter, string){piece("id: a\ndata:\n\n", false), piece(answer, false)},
@@ -102,12 +108,17 @@ var pieces = map[string]struct {
 		[]string{`POST "" s after 0s`, `GET "a" s after 100ms`},
 	},
 	"taken for open, and overloaded": {
-		[]func(http.ResponseWriter, string){piece(primed, false), status(http.StatusConflict), status(http.StatusServiceUnavailable), piece(answer, false)},
+		[]func(http.ResponseWriter, string){
+			piece(primed, false), status(http.StatusConflict),
+			status(http.StatusServiceUnavailable), piece(answer, false),
+		},
 		http.StatusOK, `"content":[]`,
 		[]string{`POST "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`, `GET "a" s after 600ms`},
 	},
 	"answered": {
-		[]func(http.ResponseWriter, string){piece(primed+answer, true)}, http.StatusOK, `"content":[]`, []string{`POST "" s after 0s`},
+		[]func(http.ResponseWriter, string){piece(primed+answer, true)},
+		http.StatusOK, `"content":[]`,
+		[]string{`POST "" s after 0s`},
 	},
 	"never to be had": {
 		[]func(http.ResponseWriter, string){piece(primed, false), status(http.StatusMethodNotAllowed)},
@@ -120,10 +131,15 @@ var pieces = map[string]struct {
 		[]string{`POST "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`, `GET "a" s after 600ms`},
 	},
 	"without an id": {
-		[]func(http.ResponseWriter, string){piece("data:\n\n", false)}, http.StatusBadGateway, "not one to this request", []string{`POST "" s after 0s`},
+		[]func(http.ResponseWriter, string){piece("data:\n\n", false)},
+		http.StatusBadGateway, "not one to this request",
+		[]string{`POST "" s after 0s`},
 	},
 	"with an id that is taken back": {
-		[]func(http.ResponseWriter, string){piece(primed+"id:\ndata:\n\n", true)}, http.StatusBadGateway, "broke its answer off", []string{`POST "" s after 0s`},
+		[]func(http.ResponseWriter, string){piece(primed+"id:\ndata:\n\n", true)},
+		http.StatusBadGateway,
+		"broke its answer off",
+		[]string{`POST "" s after 0s`},
 	},
 }
 
@@ -134,9 +150,11 @@ func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				backend := &polled{pieces: tc.pieces}
-				translator := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)}, nil, backend)
+				translator := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)}, nil,
+					backend)
 				translator.state.Store(&found{legacy: true, until: time.Now().Add(time.Hour)})
-				r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(string(modernRequest(1, "tools/call", jsonrpc.Object{"name": encoded("a")}, nil))))
+				r := httptest.NewRequest(http.MethodPost, "/mcp",
+					strings.NewReader(string(modernRequest(1, "tools/call", jsonrpc.Object{"name": encoded("a")}, nil))))
 				r.Header = modernHeaders("tools/call", "a")
 				w := httptest.NewRecorder()
 				translator.ServeHTTP(w, r)
@@ -158,17 +176,31 @@ func TestTheStreamOfASessionGoesOn(t *testing.T) {
 		pieces []func(http.ResponseWriter, string)
 		asked  []string
 	}{
-		"with ids":              {[]func(http.ResponseWriter, string){piece(primed, true), piece("id: b\ndata:\n\n", false), status(404)}, []string{`GET "" s after 0s`, `GET "a" s after 200ms`, `GET "b" s after 400ms`}},
-		"without":               {[]func(http.ResponseWriter, string){piece(": hello\n\n", false)}, []string{`GET "" s after 0s`}},
-		"overloaded":            {[]func(http.ResponseWriter, string){piece(primed, true), status(503), status(503), status(503)}, []string{`GET "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`, `GET "a" s after 600ms`}},
-		"there is none":         {[]func(http.ResponseWriter, string){status(405)}, []string{`GET "" s after 0s`}},
-		"none that is a stream": {[]func(http.ResponseWriter, string){func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, "{}") }}, []string{`GET "" s after 0s`}},
+		"with ids": {[]func(http.ResponseWriter, string){
+			piece(primed, true), piece("id: b\ndata:\n\n", false),
+			status(404),
+		}, []string{`GET "" s after 0s`, `GET "a" s after 200ms`, `GET "b" s after 400ms`}},
+		"without": {
+			[]func(http.ResponseWriter, string){piece(": hello\n\n", false)},
+			[]string{`GET "" s after 0s`},
+		},
+		"overloaded": {[]func(http.ResponseWriter, string){
+			piece(primed, true), status(503), status(503),
+			status(503),
+		}, []string{
+			`GET "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`,
+			`GET "a" s after 600ms`,
+		}},
+		"there is none": {[]func(http.ResponseWriter, string){status(405)}, []string{`GET "" s after 0s`}},
+		"none that is a stream": {[]func(http.ResponseWriter,
+			string){func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, "{}") }}, []string{`GET "" s after 0s`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				backend := &polled{pieces: tc.pieces, began: time.Now()}
 				translator := New(Config{Log: slog.New(slog.DiscardHandler)}, nil, backend)
-				stream := translator.exchange(t.Context(), httptest.NewRequest(http.MethodGet, "/mcp", nil), http.MethodGet, nil, http.Header{"Mcp-Session-Id": {"s"}})
+				stream := translator.exchange(t.Context(), httptest.NewRequest(http.MethodGet, "/mcp", nil), http.MethodGet, nil,
+					http.Header{"Mcp-Session-Id": {"s"}})
 				for range stream.words {
 				}
 				stream.cancel()

@@ -31,7 +31,8 @@ func expected(header http.Header, streamed bool, size int) int64 {
 	return max(most, int64(size))
 }
 
-// grow waits for the room that an answer may need, before it becomes long. What the backend sends meanwhile waits for that.
+// grow waits for the room that an answer may need, before it becomes long. What the backend sends meanwhile waits for
+// that.
 func (r *room) grow(ctx context.Context, size int, expected int64) error {
 	if size <= budget.Long || r.has >= r.memory.AnswerRoom(int64(size)) {
 		return nil

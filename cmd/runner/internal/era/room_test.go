@@ -15,10 +15,11 @@ import (
 
 // answering is a translator before a backend with one answer.
 func answering(memory *budget.Budget, kind, answer string) *Translator {
-	return New(Config{Memory: memory, Payer: func(*http.Request) string { return "ann" }}, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", kind)
-		_, _ = io.WriteString(w, answer)
-	}))
+	return New(Config{Memory: memory, Payer: func(*http.Request) string { return "ann" }}, nil,
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = io.WriteString(w, answer)
+		}))
 }
 
 // A long answer waits in the backend until there is room, has it until it is sent, and a short one waits for nothing.
@@ -41,7 +42,8 @@ func TestALongAnswerHasRoomUntilItIsSent(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				x := answering(memory, tc.kind, tc.answer).exchange(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody), http.MethodPost, nil, nil)
+				x := answering(memory, tc.kind, tc.answer).
+					exchange(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody), http.MethodPost, nil, nil)
 				defer x.cancel()
 				select {
 				case <-x.words:

@@ -15,8 +15,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// A client of the legacy era says that it does not want an answer any more (MCP specification 2025-11-25, basic/utilities/cancellation);
-// a server of the modern era takes the end of the request for that (2026-07-28, basic/patterns/cancellation).
+// A client of the legacy era says that it does not want an answer any more (MCP specification 2025-11-25,
+// basic/utilities/cancellation); a server of the modern era takes the end of the request for that (2026-07-28,
+// basic/patterns/cancellation).
 
 const methodCancelled = "notifications/cancelled"
 
@@ -66,7 +67,8 @@ func (r *running) begin(ctx context.Context, client clientID, id jsontext.Value)
 		end(nil)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.calls[name] = slices.DeleteFunc(r.calls[name], func(c *cancellable) bool { return c == one }); len(r.calls[name]) == 0 {
+		if r.calls[name] = slices.DeleteFunc(r.calls[name],
+			func(c *cancellable) bool { return c == one }); len(r.calls[name]) == 0 {
 			delete(r.calls, name)
 		}
 	}

@@ -17,7 +17,8 @@ func legacyCall(t *testing.T, endpoint, id string, called <-chan struct{}, heade
 	t.Helper()
 	answered := make(chan answer, 1)
 	go func() {
-		status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{`+echo+`}}`, headers...)
+		status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{`+echo+`}}`,
+			headers...)
 		answered <- answer{status, got}
 	}()
 	<-called
@@ -26,12 +27,15 @@ func legacyCall(t *testing.T, endpoint, id string, called <-chan struct{}, heade
 
 func cancelCall(t *testing.T, endpoint, id string, headers ...string) {
 	t.Helper()
-	if status, _ := sendAll(t, endpoint, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, headers...); status != http.StatusAccepted {
+	if status, _ := sendAll(t, endpoint,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`,
+		headers...); status != http.StatusAccepted {
 		t.Errorf("HTTP %d", status)
 	}
 }
 
-// A modern server is told by the end of the request that a legacy client has cancelled its call, and by nothing of another client.
+// A modern server is told by the end of the request that a legacy client has cancelled its call, and by nothing of
+// another client.
 func TestALegacyClientCancelsACallOfAModernServer(t *testing.T) {
 	b := newBackend(t, modernOnly)
 	endpoint := front(t, b)

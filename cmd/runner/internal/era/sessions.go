@@ -17,22 +17,23 @@ import (
 )
 
 const (
-	// maxSessions is how many sessions with a backend are held for modern clients. The one that was not used for the longest
-	// time makes room: of all, or of a caller that has as many as one may have.
+	// maxSessions is how many sessions with a backend are held for modern clients. The one that was not used for the
+	// longest time makes room: of all, or of a caller that has as many as one may have.
 	maxSessions = 256
-	// maxProfile is how long may be what a client says about itself, and by what the backend lets it in, in bytes: both are kept with the
-	// session.
+	// maxProfile is how long may be what a client says about itself, and by what the backend lets it in, in bytes: both
+	// are kept with the session.
 	maxProfile = 16 << 10
 	// maxHello is how long may be what a backend says about itself, which is kept as well.
 	maxHello = 64 << 10
 	// idleTime is how long a session that nobody uses is held.
 	idleTime = 5 * time.Minute
-	// initializeTime is how long a backend may take to begin a session: longer than a bridge waits for its server's first words.
+	// initializeTime is how long a backend may take to begin a session: longer than a bridge waits for its server's first
+	// words.
 	initializeTime = 65 * time.Second
 )
 
-// profile is what a session is made for. Requests that differ in any of it never share one: a legacy server is told once who its
-// client is, what it can do, and what it wants logged.
+// profile is what a session is made for. Requests that differ in any of it never share one: a legacy server is told
+// once who its client is, what it can do, and what it wants logged.
 type profile struct {
 	caller       [sha256.Size]byte
 	client       string // JSON
@@ -141,7 +142,8 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 	return h, nil
 }
 
-// makeRoom ends the session that was not used for the longest time, of all or of one caller. It reports whether there was one.
+// makeRoom ends the session that was not used for the longest time, of all or of one caller. It reports whether there
+// was one.
 func (s *sessions) makeRoom(caller string, own bool) bool {
 	oldest := profile{}
 	var found *held
@@ -217,8 +219,8 @@ func (s *sessions) over(end func()) {
 	}
 }
 
-// Close ends the sessions with the backend, which may count them, and waits for that until ctx ends. It is for after the last
-// request: a session that begins later is not ended.
+// Close ends the sessions with the backend, which may count them, and waits for that until ctx ends. It is for after
+// the last request: a session that begins later is not ended.
 func (t *Translator) Close(ctx context.Context) {
 	s := &t.sessions
 	s.mu.Lock()

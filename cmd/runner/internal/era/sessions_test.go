@@ -13,14 +13,16 @@ func TestADrainEndsTheSessionsWithTheBackend(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint, drain := drainable(t, b, 0)
 	for _, caller := range []string{"ann", "bob"} {
-		if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""), append(asModern("tools/call", "echo"), "X-Api-Key", caller)...); status != 200 {
+		if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""),
+			append(asModern("tools/call", "echo"), "X-Api-Key", caller)...); status != 200 {
 			t.Fatal(got)
 		}
 	}
 	listening := make(chan struct{})
 	go func() {
 		defer close(listening)
-		sendAll(t, endpoint, modern("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`, ""), asModern("subscriptions/listen", "")...)
+		sendAll(t, endpoint, modern("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`, ""),
+			asModern("subscriptions/listen", "")...)
 	}()
 	await(t, func() bool { return len(b.got(http.MethodGet)) == 1 })
 	drain(time.Second)
@@ -66,7 +68,8 @@ func TestAnErrorOfABeginIsForgottenWithItsCallers(t *testing.T) {
 		return true
 	})
 	ann := append(asModern("tools/call", "echo"), "X-Api-Key", "ann")
-	desert(t, endpoint, modern("1", "tools/call", echo, ""), func() bool { return len(b.got("initialize")) > before }, ann...)
+	desert(t, endpoint, modern("1", "tools/call", echo, ""), func() bool { return len(b.got("initialize")) > before },
+		ann...)
 	b.answers(nil)
 	close(refuse)
 	<-refused

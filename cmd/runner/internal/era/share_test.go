@@ -87,7 +87,8 @@ func TestACallerLeavesOthersTheirSessions(t *testing.T) {
 	}
 	flood(t, b, endpoint, 128, func(i int) string { return call("1", fmt.Sprint("c", i), "flood") }, by("mallory")...)
 	status, got := send(t, endpoint, call("2", "another", "x"), by("mallory")...)
-	if status != http.StatusServiceUnavailable || got.Error == nil || !strings.HasPrefix(got.Error.Message, "TooManySessions: ") {
+	if status != http.StatusServiceUnavailable || got.Error == nil ||
+		!strings.HasPrefix(got.Error.Message, "TooManySessions: ") {
 		t.Errorf("the caller that floods gets HTTP %d with %+v", status, got.Error)
 	}
 	began := len(b.got("initialize"))
@@ -101,24 +102,29 @@ func TestACallerLeavesOthersTheirSessions(t *testing.T) {
 	}
 }
 
-// A call that its server has asked about has begun: a client that is told to send it again later would have it run twice.
+// A call that its server has asked about has begun: a client that is told to send it again later would have it run
+// twice.
 func TestACallThatHasBegunIsNotToBeSentAgain(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
 	for i := range 128 {
-		if status, got := send(t, endpoint, asking(fmt.Sprint(i), ""), by("mallory", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
+		if status, got := send(t, endpoint, asking(fmt.Sprint(i), ""),
+			by("mallory", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
 			t.Fatalf("call %d gets HTTP %d with %+v", i, status, got)
 		}
 	}
 	status, header, got := answerOf(t, endpoint, asking("128", ""), by("mallory", "Mcp-Name", "ask")...)
-	if status != http.StatusInternalServerError || header.Get("Retry-After") != "" || len(got) != 1 || got[0].Error == nil ||
-		!strings.HasPrefix(got[0].Error.Message, "TooManyQuestions: ") || !strings.HasSuffix(got[0].Error.Message, "may have run") {
+	if status != http.StatusInternalServerError || header.Get("Retry-After") != "" || len(got) != 1 ||
+		got[0].Error == nil ||
+		!strings.HasPrefix(got[0].Error.Message, "TooManyQuestions: ") ||
+		!strings.HasSuffix(got[0].Error.Message, "may have run") {
 		t.Errorf("HTTP %d with %v and %+v", status, header, got)
 	}
 	if n := len(b.got("tools/call")); n != 129 {
 		t.Errorf("the server got %d calls", n)
 	}
-	if status, got := send(t, endpoint, asking("1", ""), by("ann", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
+	if status, got := send(t, endpoint, asking("1", ""),
+		by("ann", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
 		t.Errorf("another caller gets HTTP %d with %+v", status, got)
 	}
 }

@@ -13,14 +13,15 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// A legacy server that does not say for which call it asks, or logs, says it on the session's own stream, which a client opens with GET
-// (MCP specification 2025-11-25, basic/transports, listening for messages from the server). A modern client has no such stream: what
-// comes there is given to a call that is on its way.
+// A legacy server that does not say for which call it asks, or logs, says it on the session's own stream, which a
+// client opens with GET (MCP specification 2025-11-25, basic/transports, listening for messages from the server). A
+// modern client has no such stream: what comes there is given to a call that is on its way.
 
 const (
 	// standingTime is how long a call waits for the stream to begin: some servers send no headers before the first event.
 	standingTime = 2 * time.Second
-	// maxAsked is how many questions of one stream wait at once. Those above are dropped: a server that asks so much reads no answers.
+	// maxAsked is how many questions of one stream wait at once. Those above are dropped: a server that asks so much reads
+	// no answers.
 	maxAsked = 16
 )
 
@@ -51,7 +52,8 @@ func (c *call) hears() bool {
 		slices.ContainsFunc(askable, func(name string) bool { return capabilities[name] != nil })
 }
 
-// join has a call hear what comes on the stream until it leaves. The stream is opened first, unless the client could hear nothing.
+// join has a call hear what comes on the stream until it leaves. The stream is opened first, unless the client could
+// hear nothing.
 func (t *Translator) join(ctx context.Context, c *call) (h *hearing, leave func()) {
 	s := &c.held.standing
 	if c.held.session.id != "" && c.hears() {
@@ -107,8 +109,8 @@ func (s *standing) close() {
 	}
 }
 
-// follow gives what comes on a stream to the calls of its session. Another is opened for those that still wait when it has ended, or else
-// for the next one; a server that has none (HTTP 405) is not asked again.
+// follow gives what comes on a stream to the calls of its session. Another is opened for those that still wait when it
+// has ended, or else for the next one; a server that has none (HTTP 405) is not asked again.
 func (t *Translator) follow(h *held, stream *exchange, r *http.Request) {
 	s := &h.standing
 	defer func() {
@@ -163,8 +165,8 @@ func (t *Translator) put(ctx context.Context, h *held, m jsonrpc.Message, r *htt
 	t.answerAlone(ctx, r, reply{message: m}, h.session.header())
 }
 
-// taken gives a question to the call that waits for the longest time of those whose client can answer. A question that comes before
-// the first call, as one for roots does, waits for that.
+// taken gives a question to the call that waits for the longest time of those whose client can answer. A question that
+// comes before the first call, as one for roots does, waits for that.
 func (s *standing) taken(ctx context.Context, needed map[string]any, m jsonrpc.Message) bool {
 	for ctx.Err() == nil {
 		h, next := s.asking(needed)

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// onStream has a backend ask, or tell, on the session's own stream once a tool is called, and answer the call with what it is answered.
-// Without question it answers at once.
+// onStream has a backend ask, or tell, on the session's own stream once a tool is called, and answer the call with what
+// it is answered. Without question it answers at once.
 func onStream(b *backend, question, note string) {
 	asked, answered := make(chan struct{}), make(chan string, 1)
 	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
@@ -135,7 +135,8 @@ func TestAQuestionAfterTheStreamOfASessionHasEnded(t *testing.T) {
 			}
 			return true
 		})
-		_, got := send(t, endpoint, strings.Replace(asking("1", ""), `"name":"ask"`, `"name":"echo"`, 1), asModern("tools/call", "echo")...)
+		_, got := send(t, endpoint, strings.Replace(asking("1", ""), `"name":"ask"`, `"name":"echo"`, 1),
+			asModern("tools/call", "echo")...)
 		if !strings.Contains(fmt.Sprint(got.Result["content"]), `"result":{}`) || <-last != after {
 			t.Errorf("after %q: %+v", said, got)
 		}
@@ -153,8 +154,10 @@ func TestAQuestionOnTheStreamOfASessionThatNoClientCanAnswer(t *testing.T) {
 		b := newBackend(t, legacyOnly)
 		endpoint := front(t, b)
 		onStream(b, question, "")
-		_, got := send(t, endpoint, strings.Replace(asking("1", ""), `"name":"ask"`, `"name":"echo"`, 1), asModern("tools/call", "echo")...)
-		if want == "" && got.Result["resultType"] != "input_required" || !strings.Contains(fmt.Sprint(got.Result["content"]), want) {
+		_, got := send(t, endpoint, strings.Replace(asking("1", ""), `"name":"ask"`, `"name":"echo"`, 1),
+			asModern("tools/call", "echo")...)
+		if want == "" && got.Result["resultType"] != "input_required" ||
+			!strings.Contains(fmt.Sprint(got.Result["content"]), want) {
 			t.Errorf("%s: %+v", question, got)
 		}
 	}
@@ -165,7 +168,8 @@ func TestWhatIsSaidOnTheStreamOfASession(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
 	onStream(b, "", `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}`)
-	_, all := sendAll(t, endpoint, modern("1", "tools/call", echo, `"io.modelcontextprotocol/logLevel":"info"`), asModern("tools/call", "echo")...)
+	_, all := sendAll(t, endpoint, modern("1", "tools/call", echo, `"io.modelcontextprotocol/logLevel":"info"`),
+		asModern("tools/call", "echo")...)
 	if len(all) != 2 || !strings.Contains(string(all[0].Params), "hello") {
 		t.Errorf("a client that wants log messages gets %+v", all)
 	}
@@ -176,8 +180,10 @@ func TestThereIsOneStreamOfASession(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint, drain := drainable(t, b, 0)
 	for range 3 {
-		send(t, endpoint, strings.Replace(asking("1", ""), `"name":"ask"`, `"name":"echo"`, 1), asModern("tools/call", "echo")...)
-		send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...) // of a client that hears nothing
+		send(t, endpoint, strings.Replace(asking("1", ""), `"name":"ask"`, `"name":"echo"`, 1),
+			asModern("tools/call", "echo")...)
+		// of a client that hears nothing
+		send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...)
 	}
 	if got := len(b.got(http.MethodGet)); got != 1 {
 		t.Errorf("%d streams were opened", got)

@@ -15,8 +15,8 @@ func known(method string) bool {
 }
 
 // validate holds the headers of a modern request against its body, as a server that reads the body has to
-// (MCP specification 2026-07-28, basic/transports/streamable-http, server validation), and the members that each request needs
-// (basic/index, per-request protocol fields). It returns what is wrong, or nil.
+// (MCP specification 2026-07-28, basic/transports/streamable-http, server validation), and the members that each
+// request needs (basic/index, per-request protocol fields). It returns what is wrong, or nil.
 func validate(header http.Header, m jsonrpc.Message, supported []string) *jsonrpc.Fault {
 	mismatch := func(format string, args ...any) *jsonrpc.Fault {
 		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: "+format, args...)
@@ -31,8 +31,10 @@ func validate(header http.Header, m jsonrpc.Message, supported []string) *jsonrp
 	case len(told) != 1:
 		return mismatch("send the header MCP-Protocol-Version once")
 	case told[0] == protocol.Modern && !known(m.Method):
-		// Before the body's members: a client that sends what the revision does not have, as a ping, need not know those either.
-		return jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "the method %s is not of revision %s", m.Method, protocol.Modern)
+		// Before the body's members: a client that sends what the revision does not have, as a ping, need not know those
+		// either.
+		return jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "the method %s is not of revision %s", m.Method,
+			protocol.Modern)
 	case err != nil || version == "":
 		return invalid("params._meta has no text " + protocol.MetaVersion)
 	case told[0] != version:

@@ -18,7 +18,8 @@ import (
 // A call that waits for its client holds nothing of the request, which comes again.
 func TestACallThatWaitsIsSmall(t *testing.T) {
 	c := &call{
-		id: jsontext.Value("1"), method: "tools/call", held: &held{}, origin: httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody),
+		id: jsontext.Value("1"), method: "tools/call", held: &held{},
+		origin: httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody),
 		params: jsonrpc.Object{"arguments": encoded(strings.Repeat("x", 1<<20))},
 		meta:   jsonrpc.Object{protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`)},
 	}
@@ -53,10 +54,13 @@ func TestAQuestionIsAnsweredInItsSessionForAWhile(t *testing.T) {
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set(protocol.HeaderSession, "s")
-			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n")
+			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\ndata: "+
+				"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n")
 		})
 		began := time.Now()
-		answer, err := New(Config{}, nil, send).ask(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody), request(1, "initialize", jsonrpc.Object{}), nil)
+		answer, err := New(Config{}, nil, send).
+			ask(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody),
+				request(1, "initialize", jsonrpc.Object{}), nil)
 		if err != nil || string(answer.message.Result) != "{}" || time.Since(began) != probeTime {
 			t.Errorf("got %s, %v after %s", answer.message.Result, err, time.Since(began))
 		}

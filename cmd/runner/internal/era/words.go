@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
-// words are a text of a backend's, and the messages that it has. err says why there are none: only of an answer that is no stream, on
-// which what is no message is for nobody.
+// words are a text of a backend's, and the messages that it has. err says why there are none: only of an answer that is
+// no stream, on which what is no message is for nobody.
 type words struct {
 	text     jsontext.Value
 	messages []jsonrpc.Message

@@ -1,7 +1,9 @@
-// Package headers is about the headers Mcp-Param-*, which repeat arguments of tools for whoever reads no bodies (MCP specification
-// 2026-07-28, basic/transports/streamable-http, custom headers from tool parameters). The schema of a tool names them: x-mcp-header.
+// Package headers is about the headers Mcp-Param-*, which repeat arguments of tools for whoever reads no bodies (MCP
+// specification 2026-07-28, basic/transports/streamable-http, custom headers from tool parameters). The schema of a
+// tool names them: x-mcp-header.
 //
-// bindings.go has what a schema says, and holds headers against arguments; tools.go remembers it of the tools of a server.
+// bindings.go has what a schema says, and holds headers against arguments; tools.go remembers it of the tools of a
+// server.
 package headers
 
 import (
@@ -37,7 +39,8 @@ type binding struct {
 // definition is what a schema says.
 type definition struct {
 	bindings []binding
-	// broken says that the schema breaks the rules: for clients over HTTP that is no tool, and of none of its headers anything is wrong.
+	// broken says that the schema breaks the rules: for clients over HTTP that is no tool, and of none of its headers
+	// anything is wrong.
 	broken bool
 }
 
@@ -62,7 +65,8 @@ func (d *definition) within(schema jsontext.Value, path []string) {
 		if said["x-mcp-header"] != nil {
 			header, wrong := said.Text("x-mcp-header")
 			kind, noKind := said.Text("type")
-			if d.broken = d.broken || noKind != nil || kind != "string" && kind != "integer" && kind != "boolean"; wrong == nil && token(header) {
+			if d.broken = d.broken || noKind != nil ||
+				kind != "string" && kind != "integer" && kind != "boolean"; wrong == nil && token(header) {
 				d.bindings = append(d.bindings, binding{textproto.CanonicalMIMEHeaderKey(prefix + header), here})
 			} else {
 				d.broken = true
@@ -137,7 +141,8 @@ func primitive(value jsontext.Value) (string, error) {
 	}
 }
 
-// integer is a number of JSON as an integer is written: 42 and 42.0 are one. What Go takes for numbers besides, as 0x2Ap0, others do not.
+// integer is a number of JSON as an integer is written: 42 and 42.0 are one. What Go takes for numbers besides, as
+// 0x2Ap0, others do not.
 func integer(text string) (string, error) {
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil || !jsontext.Value(text).IsValid() || number != math.Trunc(number) || math.Abs(number) > maxSafe {

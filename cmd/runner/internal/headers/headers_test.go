@@ -32,27 +32,40 @@ func lists(schema string, asked *int) List {
 	}
 }
 
-// What a server has to refuse (MCP specification 2026-07-28, basic/transports/streamable-http, server behavior for custom headers).
+// What a server has to refuse (MCP specification 2026-07-28, basic/transports/streamable-http, server behavior for
+// custom headers).
 func TestHeadersAreHeldAgainstArguments(t *testing.T) {
 	for name, tc := range map[string]struct {
 		arguments string
 		header    http.Header
 		wrong     string
 	}{
-		"all":                     {`{"region":"eu","in":{"n":42},"dry":false}`, http.Header{"Mcp-Param-Region": {"eu"}, "Mcp-Param-N": {"42"}, "Mcp-Param-Dry": {"false"}}, ""},
-		"in base64":               {`{"region":"größe"}`, http.Header{"Mcp-Param-Region": {"=?base64?Z3LDtsOfZQ==?="}}, ""},
-		"an empty text":           {`{"region":""}`, http.Header{"Mcp-Param-Region": {""}}, ""},
-		"42.0":                    {`{"in":{"n":4.2e1}}`, http.Header{"Mcp-Param-N": {"42.0"}}, ""},
-		"null":                    {`{"region":null,"plain":"x"}`, nil, ""},
-		"absent":                  {`{"plain":"x"}`, nil, ""},
-		"a header nobody wants":   {`{"plain":"x"}`, http.Header{"Mcp-Param-Other": {"x"}}, ""},
-		"another value":           {`{"region":"eu"}`, http.Header{"Mcp-Param-Region": {"us"}}, `header Mcp-Param-Region is "us", and the argument region is "eu"`},
-		"another number":          {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"43"}}, "the argument in.n is 42"},
-		"no number":               {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"x"}}, "the argument in.n is 42"},
-		"a number in base 16":     {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"0x2Ap0"}}, "the argument in.n is 42"},
-		"a number with a plus":    {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"+42"}}, "the argument in.n is 42"},
-		"a number with a zero":    {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"042"}}, "the argument in.n is 42"},
-		"a number out of range":   {`{"in":{"n":9007199254740993}}`, http.Header{"Mcp-Param-N": {"9007199254740993"}}, "between"},
+		"all": {
+			`{"region":"eu","in":{"n":42},"dry":false}`,
+			http.Header{"Mcp-Param-Region": {"eu"}, "Mcp-Param-N": {"42"}, "Mcp-Param-Dry": {"false"}},
+			"",
+		},
+		"in base64":             {`{"region":"größe"}`, http.Header{"Mcp-Param-Region": {"=?base64?Z3LDtsOfZQ==?="}}, ""},
+		"an empty text":         {`{"region":""}`, http.Header{"Mcp-Param-Region": {""}}, ""},
+		"42.0":                  {`{"in":{"n":4.2e1}}`, http.Header{"Mcp-Param-N": {"42.0"}}, ""},
+		"null":                  {`{"region":null,"plain":"x"}`, nil, ""},
+		"absent":                {`{"plain":"x"}`, nil, ""},
+		"a header nobody wants": {`{"plain":"x"}`, http.Header{"Mcp-Param-Other": {"x"}}, ""},
+		"another value": {
+			`{"region":"eu"}`,
+			http.Header{"Mcp-Param-Region": {"us"}},
+			`header Mcp-Param-Region is "us", and the argument region is "eu"`,
+		},
+		"another number":       {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"43"}}, "the argument in.n is 42"},
+		"no number":            {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"x"}}, "the argument in.n is 42"},
+		"a number in base 16":  {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"0x2Ap0"}}, "the argument in.n is 42"},
+		"a number with a plus": {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"+42"}}, "the argument in.n is 42"},
+		"a number with a zero": {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"042"}}, "the argument in.n is 42"},
+		"a number out of range": {
+			`{"in":{"n":9007199254740993}}`,
+			http.Header{"Mcp-Param-N": {"9007199254740993"}},
+			"between",
+		},
 		"no integer":              {`{"in":{"n":1.5}}`, http.Header{"Mcp-Param-N": {"1.5"}}, "between"},
 		"a list":                  {`{"region":["eu"]}`, http.Header{"Mcp-Param-Region": {"eu"}}, "no text"},
 		"no header":               {`{"region":"eu"}`, nil, "send the header Mcp-Param-Region once"},
@@ -103,15 +116,16 @@ func TestSchemasThatBreakTheRulesAreNotChecked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			if err := new(Tools).Check(t.Context(), http.Header{}, "run", jsontext.Value(`{"r":"x","a":"y"}`), lists(schema, &asked)); err != nil {
+			if err := new(Tools).Check(t.Context(), http.Header{}, "run", jsontext.Value(`{"r":"x","a":"y"}`),
+				lists(schema, &asked)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// A call does not pay for the list of another one, a client that knows a newer list is not refused, and a list that cannot be had
-// is not asked for again with each call.
+// A call does not pay for the list of another one, a client that knows a newer list is not refused, and a list that
+// cannot be had is not asked for again with each call.
 func TestHowOftenAListIsRead(t *testing.T) {
 	tools, asked := &Tools{}, 0
 	check := func(header http.Header, arguments, schema string) error {
@@ -136,10 +150,11 @@ func TestHowOftenAListIsRead(t *testing.T) {
 	}
 	failing, tried := &Tools{}, 0
 	for range 3 {
-		if err := failing.Check(t.Context(), nil, "run", jsontext.Value(`{"region":"eu"}`), func(context.Context, jsontext.Value) (jsontext.Value, error) {
-			tried++
-			return nil, errors.New("it has none")
-		}); err != nil || tried != 1 {
+		if err := failing.Check(t.Context(), nil, "run", jsontext.Value(`{"region":"eu"}`),
+			func(context.Context, jsontext.Value) (jsontext.Value, error) {
+				tried++
+				return nil, errors.New("it has none")
+			}); err != nil || tried != 1 {
 			t.Errorf("no list: %v after %d", err, tried)
 		}
 	}
@@ -169,10 +184,11 @@ func TestTheBeginningOfALongListIsKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tools, asked := &Tools{}, 0
 			for range 2 {
-				err := tools.Check(t.Context(), nil, "run", jsontext.Value(`{"region":"eu"}`), func(context.Context, jsontext.Value) (jsontext.Value, error) {
-					asked++
-					return jsontext.Value(result), nil
-				})
+				err := tools.Check(t.Context(), nil, "run", jsontext.Value(`{"region":"eu"}`),
+					func(context.Context, jsontext.Value) (jsontext.Value, error) {
+						asked++
+						return jsontext.Value(result), nil
+					})
 				if err == nil || !strings.Contains(err.Error(), "Mcp-Param-Region") {
 					t.Error(err)
 				}
@@ -184,7 +200,8 @@ func TestTheBeginningOfALongListIsKnown(t *testing.T) {
 	}
 }
 
-// One failure does not leave calls unchecked for as long as a list is believed. A server that takes its time to fail is asked less often.
+// One failure does not leave calls unchecked for as long as a list is believed. A server that takes its time to fail is
+// asked less often.
 func TestAListThatFailedIsReadAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes, after time.Duration
@@ -199,13 +216,14 @@ func TestAListThatFailedIsReadAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tools, asked := &Tools{}, 0
 				check := func() error {
-					return tools.Check(t.Context(), nil, "run", jsontext.Value(`{"region":"eu"}`), func(context.Context, jsontext.Value) (jsontext.Value, error) {
-						if asked++; asked == 1 {
-							time.Sleep(tc.takes)
-							return nil, errors.New("not now")
-						}
-						return jsontext.Value(`{"tools":[{"name":"run","inputSchema":` + schema + `}]}`), nil
-					})
+					return tools.Check(t.Context(), nil, "run", jsontext.Value(`{"region":"eu"}`),
+						func(context.Context, jsontext.Value) (jsontext.Value, error) {
+							if asked++; asked == 1 {
+								time.Sleep(tc.takes)
+								return nil, errors.New("not now")
+							}
+							return jsontext.Value(`{"tools":[{"name":"run","inputSchema":` + schema + `}]}`), nil
+						})
 				}
 				if err := check(); err != nil {
 					t.Error(err)

@@ -39,16 +39,17 @@ type Tools struct {
 	lasts  time.Duration // how long after that it is read again: fresh or retry
 }
 
-// Add adds the headers of a call of a tool to those of the request, as far as they are known, also of a schema that breaks the
-// rules: its server may want them.
+// Add adds the headers of a call of a tool to those of the request, as far as they are known, also of a schema that
+// breaks the rules: its server may want them.
 func (t *Tools) Add(header http.Header, tool string, arguments jsontext.Value) {
 	for _, b := range t.of(tool).bindings {
 		b.add(header, arguments)
 	}
 }
 
-// Check is what is wrong with the headers of a call of a tool, held against a list that is a minute old at most and read with list
-// else. Where there is none no header is known, and none is wrong: the call is judged by whoever runs it.
+// Check is what is wrong with the headers of a call of a tool, held against a list that is a minute old at most and
+// read with list else. Where there is none no header is known, and none is wrong: the call is judged by whoever runs
+// it.
 func (t *Tools) Check(ctx context.Context, header http.Header, tool string, arguments jsontext.Value, list List) error {
 	if !repeats(header) && len(bytes.TrimSpace(arguments)) <= len("{}") {
 		return nil // nothing could be amiss

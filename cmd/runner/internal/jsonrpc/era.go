@@ -10,9 +10,9 @@ import (
 // methodInitialize begins a session of the legacy era.
 const methodInitialize = "initialize"
 
-// Modern reports whether a message is of the modern era, which has no sessions (MCP specification 2026-07-28): where its method does not
-// tell, its header or its own words do. A client that sends initialize has not agreed on a revision yet, and whatever it writes into the
-// header is a guess (2025-11-25, basic/transports, protocol version header).
+// Modern reports whether a message is of the modern era, which has no sessions (MCP specification 2026-07-28): where
+// its method does not tell, its header or its own words do. A client that sends initialize has not agreed on a revision
+// yet, and whatever it writes into the header is a guess (2025-11-25, basic/transports, protocol version header).
 func Modern(header http.Header, m Message) bool {
 	switch m.Method {
 	case methodInitialize:
@@ -35,8 +35,8 @@ func NamesModern(header http.Header) bool {
 	return header.Get(protocol.HeaderVersion) >= protocol.Modern
 }
 
-// MayInitialize reports whether a POST whose message is not read may be initialize: one of the modern era names its method in a header
-// (2026-07-28, basic/transports/streamable-http, standard request headers).
+// MayInitialize reports whether a POST whose message is not read may be initialize: one of the modern era names its
+// method in a header (2026-07-28, basic/transports/streamable-http, standard request headers).
 func MayInitialize(header http.Header) bool {
 	method := header.Get(protocol.HeaderMethod)
 	return !NamesModern(header) || method == "" || method == methodInitialize

@@ -8,19 +8,23 @@ import (
 )
 
 func TestWhichEraAMessageIsOf(t *testing.T) {
-	const told, escaped = `,"params":{"_meta":{"` + protocol.MetaVersion + `":"2026-07-28"}}`, `,"params":{"_meta":{"io.modelcontextprotocol\/protocolVersion":"x"}}`
+	const told, escaped = `,"params":{"_meta":{"` + protocol.MetaVersion + `":"2026-07-28"}}`,
+		`,"params":{"_meta":{"io.modelcontextprotocol\/protocolVersion":"x"}}`
 	for name, tc := range map[string]struct {
 		version, body string
 		want          bool
 	}{
-		"nothing tells":                    {"", `{"id":1,"method":"tools/list"}`, false},
-		"a legacy header":                  {"2025-11-25", `{"id":1,"method":"tools/list"}`, false},
-		"a modern header":                  {"2026-07-28", `{"id":1,"method":"tools/list"}`, true},
-		"a header of a later revision":     {"2099-01-01", `{"id":1,"method":"tools/list"}`, true},
-		"a header that is no revision":     {"\xff", `{"id":1,"result":{}}`, true},
-		"its own words":                    {"", `{"id":1,"method":"tools/list"` + told + `}`, true},
-		"its own words, escaped":           {"", `{"id":1,"method":"tools/list"` + escaped + `}`, true},
-		"its own words, not in _meta":      {"", `{"id":1,"method":"tools/list","params":{"` + protocol.MetaVersion + `":"2026-07-28"}}`, false},
+		"nothing tells":                {"", `{"id":1,"method":"tools/list"}`, false},
+		"a legacy header":              {"2025-11-25", `{"id":1,"method":"tools/list"}`, false},
+		"a modern header":              {"2026-07-28", `{"id":1,"method":"tools/list"}`, true},
+		"a header of a later revision": {"2099-01-01", `{"id":1,"method":"tools/list"}`, true},
+		"a header that is no revision": {"\xff", `{"id":1,"result":{}}`, true},
+		"its own words":                {"", `{"id":1,"method":"tools/list"` + told + `}`, true},
+		"its own words, escaped":       {"", `{"id":1,"method":"tools/list"` + escaped + `}`, true},
+		"its own words, not in _meta": {
+			"",
+			`{"id":1,"method":"tools/list","params":{"` + protocol.MetaVersion + `":"2026-07-28"}}`, false,
+		},
 		"header and words differ":          {"2025-11-25", `{"id":1,"method":"tools/list"` + told + `}`, true},
 		"discover":                         {"", `{"id":1,"method":"server/discover"}`, true},
 		"initialize":                       {"", `{"id":1,"method":"initialize"}`, false},

@@ -6,7 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An answer is matched to its request, a notification to its token, and a cancellation to its call by this comparison alone.
+// An answer is matched to its request, a notification to its token, and a cancellation to its call by this comparison
+// alone.
 func TestIDsAreTheSameHoweverTheyAreSpelled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b string

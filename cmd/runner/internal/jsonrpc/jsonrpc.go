@@ -17,7 +17,8 @@ import (
 const (
 	// MaxBatch is how many messages a batch may have.
 	MaxBatch = 100
-	// MaxValues is how many names and values a caller's body may have: readers take tens of times the text of the shortest.
+	// MaxValues is how many names and values a caller's body may have: readers take tens of times the text of the
+	// shortest.
 	MaxValues = 200_000
 	// MaxMembers is how many members an object may have that is taken apart: each becomes an entry of a map.
 	MaxMembers = 10_000
@@ -61,8 +62,8 @@ var unquoted = func() map[string]string {
 // MaxBatch. Nothing is read behind the last message that a batch may have.
 func Parse(body []byte) (messages []Message, batch bool, err error) { return parseAll(body, Read) }
 
-// ParseAnswer is Parse of what a server has said, which is lenient below the members of a message: the call has run, and what is wrong
-// with a text in its result is for its client to see.
+// ParseAnswer is Parse of what a server has said, which is lenient below the members of a message: the call has run,
+// and what is wrong with a text in its result is for its client to see.
 func ParseAnswer(body []byte) (messages []Message, batch bool, err error) {
 	return parseAll(body, ReadAnswer, Lenient)
 }
@@ -145,8 +146,8 @@ func (m Message) check() error {
 	return nil
 }
 
-// Fault is why a request is not answered with a result: an error of JSON-RPC, and the status of HTTP that goes with it. It is the cause
-// of a context that ends because of it.
+// Fault is why a request is not answered with a result: an error of JSON-RPC, and the status of HTTP that goes with it.
+// It is the cause of a context that ends because of it.
 type Fault struct {
 	Status  int
 	Code    int
@@ -161,7 +162,8 @@ func Fail(status, code int, format string, args ...any) *Fault {
 	return &Fault{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Because adds a reason by which another process decides, and what the reason says in words, as error.data.reason and error.data.detail.
+// Because adds a reason by which another process decides, and what the reason says in words, as error.data.reason and
+// error.data.detail.
 func (f *Fault) Because(reason, detail string) *Fault {
 	f.Data = map[string]any{"reason": reason, "detail": detail}
 	return f

@@ -87,7 +87,10 @@ func errText(err error) string {
 // FuzzParse holds any body to: no panic, objects are those of the library, and what is
 // read is one method or one answer.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{`{"id":1,"method":"ping"}`, `[{"id":1,"result":{}}]`, `{"Method":"ping"}`, "\x00", `[[]]`} {
+	for _, seed := range []string{
+		`{"id":1,"method":"ping"}`, `[{"id":1,"result":{}}]`, `{"Method":"ping"}`, "\x00",
+		`[[]]`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -159,7 +162,8 @@ func TestABodyHasABoundedNumberOfValues(t *testing.T) {
 	}
 }
 
-// What a server has said is read though its texts are cut in the middle of a character: the envelope alone is held to the letter.
+// What a server has said is read though its texts are cut in the middle of a character: the envelope alone is held to
+// the letter.
 func TestParseAnswer(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"id":1,"result":{"text":"\ud83d"}}`:                     "\ufffd",
@@ -181,7 +185,8 @@ func TestParseAnswer(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`{"id":1,"result":{},"result":{}}`, `{"id":1,"id":2,"result":{}}`, `{"id":1,"Result":{}}`, `{"id":1,"result":{}} {}`, `{"id":1,"result":{}`, `[{"id":1,"result":{},"id":2}]`,
+		`{"id":1,"result":{},"result":{}}`, `{"id":1,"id":2,"result":{}}`, `{"id":1,"Result":{}}`, `{"id":1,"result":{}} {}`,
+		`{"id":1,"result":{}`, `[{"id":1,"result":{},"id":2}]`,
 		`{"id":1,"` + "\xff" + `":1,"result":{}}`,
 	} {
 		if messages, _, err := ParseAnswer([]byte(text)); err == nil {
@@ -193,7 +198,11 @@ func TestParseAnswer(t *testing.T) {
 // Whatever a request says, and whatever a backend's error has, the answer is JSON in UTF-8.
 func TestAFaultIsAlwaysAnAnswer(t *testing.T) {
 	f := Fail(400, -1, "header \xff")
-	for _, data := range []any{map[string]any{"requested": "\xff"}, jsontext.Value(`{"a":"\ud83d","a":1}`), jsontext.Value(`"` + "\xff" + `"`), nil} {
+	for _, data := range []any{
+		map[string]any{"requested": "\xff"},
+		jsontext.Value(`{"a":"\ud83d","a":1}`),
+		jsontext.Value(`"` + "\xff" + `"`), nil,
+	} {
 		f.Data = data
 		for id, want := range map[string]string{`1`: `"id":1`, `"` + "\xff" + `"`: `"id":null`, ``: `"id":null`} {
 			if got := f.Response([]byte(id)); !utf8.Valid(got) || !strings.Contains(string(got), want) {

@@ -19,8 +19,8 @@ type Object map[string]jsontext.Value
 // decoders are used again: one is larger than most messages.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
 
-// Lenient has values read and written that servers send and JSON should not have: text that is not UTF-8 or breaks off in the middle of
-// a character, as where it is cut, becomes U+FFFD, and of members that occur twice both stay.
+// Lenient has values read and written that servers send and JSON should not have: text that is not UTF-8 or breaks off
+// in the middle of a character, as where it is cut, becomes U+FFFD, and of members that occur twice both stay.
 var Lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 
 func decoderOf(text []byte, options ...jsontext.Options) (decoder *jsontext.Decoder, done func()) {
@@ -52,8 +52,8 @@ func Read(text jsontext.Value, names ...string) (Object, error) {
 	return named(all, err, names)
 }
 
-// ReadAnswer is Read of what a server has said, which has run by then. It is as strict about the object's own members, and lenient about
-// what is in them.
+// ReadAnswer is Read of what a server has said, which has run by then. It is as strict about the object's own members,
+// and lenient about what is in them.
 func ReadAnswer(text jsontext.Value, names ...string) (Object, error) {
 	decoder, done := decoderOf(text, Lenient)
 	defer done()
@@ -75,7 +75,8 @@ func named(all Object, err error, names []string) (Object, error) {
 	return all, nil
 }
 
-// Members are the members of a value that is an object, none if it is not. The value is a part of a message that has been read.
+// Members are the members of a value that is an object, none if it is not. The value is a part of a message that has
+// been read.
 func Members(value jsontext.Value) Object {
 	decoder, done := decoderOf(value, Lenient)
 	defer done()

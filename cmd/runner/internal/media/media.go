@@ -1,6 +1,6 @@
-// Package media is what headers say about the content of an HTTP message (https://www.rfc-editor.org/rfc/rfc9110#section-8), read as
-// lenient clients do. Type and Encoded are of a content that is there, Accepts and Unencoded of one that is asked for, and Redirects and
-// Leads of one that is elsewhere.
+// Package media is what headers say about the content of an HTTP message
+// (https://www.rfc-editor.org/rfc/rfc9110#section-8), read as lenient clients do. Type and Encoded are of a content
+// that is there, Accepts and Unencoded of one that is asked for, and Redirects and Leads of one that is elsewhere.
 package media
 
 import (
@@ -19,15 +19,15 @@ const (
 	Events = "text/event-stream"
 )
 
-// Type is the media type of a content in lower case, empty where none is said. Parameters say nothing that a reader of JSON or of events
-// needs, both of which are UTF-8, and so none of them is wrong.
+// Type is the media type of a content in lower case, empty where none is said. Parameters say nothing that a reader of
+// JSON or of events needs, both of which are UTF-8, and so none of them is wrong.
 func Type(header http.Header) string {
 	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	return lower(kind)
 }
 
-// Encoded reports whether a content is compressed, or encoded in another way. The coding identity says that it is not; none is what some
-// servers write for it.
+// Encoded reports whether a content is compressed, or encoded in another way. The coding identity says that it is not;
+// none is what some servers write for it.
 func Encoded(header http.Header) bool {
 	for _, value := range header["Content-Encoding"] {
 		for coding := range strings.SplitSeq(value, ",") {
@@ -42,8 +42,8 @@ func Encoded(header http.Header) bool {
 // Unencoded asks for an answer that is not encoded. Without the header any coding would do (RFC 9110, section 12.5.3).
 func Unencoded(header http.Header) { header["Accept-Encoding"] = []string{"identity"} }
 
-// Accepts reports whether the values of Accept take a media type, and whether one of them names it: with wildcards alone they are of
-// browsers and probes. No value at all takes everything (RFC 9110, section 12.5.1).
+// Accepts reports whether the values of Accept take a media type, and whether one of them names it: with wildcards
+// alone they are of browsers and probes. No value at all takes everything (RFC 9110, section 12.5.1).
 func Accepts(accept []string, kind string) (takes, named bool) {
 	all, empty := strings.Join(accept, ","), true
 	class, _, _ := strings.Cut(kind, "/")
@@ -71,8 +71,8 @@ func refused(parameters string) bool {
 	return false
 }
 
-// Redirects reports whether an answer leads a client to another place, and returns that as words, without the host where that is the
-// one that was asked.
+// Redirects reports whether an answer leads a client to another place, and returns that as words, without the host
+// where that is the one that was asked.
 func Redirects(response *http.Response) (to string, redirects bool) {
 	code := response.StatusCode
 	if code < http.StatusMultipleChoices || code >= http.StatusBadRequest || code == http.StatusNotModified {
@@ -88,8 +88,8 @@ func Redirects(response *http.Response) (to string, redirects bool) {
 	return fmt.Sprintf("to %.200s", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()), true
 }
 
-// Leads is the path of the same server at which an answer wants the request once more as it is (RFC 9110, sections 15.4.8 and 15.4.9).
-// It is empty for any other answer, and where more than the path would differ.
+// Leads is the path of the same server at which an answer wants the request once more as it is (RFC 9110, sections
+// 15.4.8 and 15.4.9). It is empty for any other answer, and where more than the path would differ.
 func Leads(response *http.Response) string {
 	if code := response.StatusCode; code != http.StatusTemporaryRedirect && code != http.StatusPermanentRedirect {
 		return ""
@@ -105,7 +105,8 @@ func Leads(response *http.Response) string {
 	return to.Path
 }
 
-// Text is JSON without the byte order mark that some servers begin it with (RFC 8259, section 8.1), and without space around it.
+// Text is JSON without the byte order mark that some servers begin it with (RFC 8259, section 8.1), and without space
+// around it.
 func Text(body []byte) []byte { return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff"))) }
 
 func lower(text string) string { return strings.ToLower(strings.TrimSpace(text)) }

@@ -9,7 +9,8 @@ import (
 func TestType(t *testing.T) {
 	for value, want := range map[string]string{
 		"": "", "text/event-stream": Events, "Text/Event-Stream; charset=UTF-8": Events, "application/json;": JSON,
-		"application/json; charset": JSON, "application/json; a=1; a=2": JSON, " Application/JSON ;charset=utf-8": JSON, "text/html": "text/html",
+		"application/json; charset": JSON, "application/json; a=1; a=2": JSON, " Application/JSON ;charset=utf-8": JSON,
+		"text/html": "text/html",
 	} {
 		if got := Type(http.Header{"Content-Type": {value}}); got != want {
 			t.Errorf("%q: %q, want %q", value, got, want)
@@ -53,14 +54,22 @@ func TestAccepts(t *testing.T) {
 
 func TestLeads(t *testing.T) {
 	for location, want := range map[string]string{
-		"/mcp/?a=b": "/mcp/", "mcp/?a=b": "/mcp/", "http://front:8000/mcp/?a=b": "/mcp/", "https://front:8000/mcp/?a=b": "/mcp/", "http://10.0.0.1/mcp/?a=b": "/mcp/",
+		"/mcp/?a=b": "/mcp/", "mcp/?a=b": "/mcp/", "http://front:8000/mcp/?a=b": "/mcp/",
+		"https://front:8000/mcp/?a=b": "/mcp/", "http://10.0.0.1/mcp/?a=b": "/mcp/",
 		"../x?a=b": "/x", "/a/../b?a=b": "/b",
-		"": "", "/mcp/": "", "/mcp/?a=c": "", "http://front/mcp/?a=b": "", "//other/mcp/?a=b": "", "/mcp?a=b": "", "http://front:8000?a=b": "", "/a%0Ab?a=b": "",
+		"": "", "/mcp/": "", "/mcp/?a=c": "", "http://front/mcp/?a=b": "", "//other/mcp/?a=b": "", "/mcp?a=b": "",
+		"http://front:8000?a=b": "", "/a%0Ab?a=b": "",
 		"/a%2Fb?a=b": "", "mailto:x?a=b": "", "://": "",
 	} {
 		for status, want := range map[int]string{307: want, 308: want, 301: "", 302: "", 303: "", 200: ""} {
-			asked := &http.Request{Host: "front:8000", URL: &url.URL{Scheme: "http", Host: "10.0.0.1", Path: "/mcp", RawQuery: "a=b"}}
-			if got := Leads(&http.Response{StatusCode: status, Header: http.Header{"Location": {location}}, Request: asked}); got != want {
+			asked := &http.Request{
+				Host: "front:8000",
+				URL:  &url.URL{Scheme: "http", Host: "10.0.0.1", Path: "/mcp", RawQuery: "a=b"},
+			}
+			if got := Leads(&http.Response{
+				StatusCode: status, Header: http.Header{"Location": {location}},
+				Request: asked,
+			}); got != want {
 				t.Errorf("%d %q: %q, want %q", status, location, got, want)
 			}
 		}

@@ -39,7 +39,8 @@ func (a *audit) refused(r *http.Request, caller authz.Caller, why refusal) {
 		return
 	}
 	a.log.LogAttrs(r.Context(), slog.LevelInfo, "authentication",
-		slog.String("client", r.RemoteAddr), slog.String("subject", authz.Shown(caller.Subject)), slog.String("issuer", caller.Issuer),
+		slog.String("client", r.RemoteAddr), slog.String("subject", authz.Shown(caller.Subject)),
+		slog.String("issuer", caller.Issuer),
 		slog.String("decision", "deny"), slog.Int("status", why.status), slog.String("detail", why.message))
 }
 

@@ -36,7 +36,10 @@ func TestWhoIsKeptOutIsLogged(t *testing.T) {
 	h := front(p, at0, func(c *Config) {
 		c.Audit, c.Usernames, c.Scopes = slog.New(slog.NewJSONHandler(log, nil)), []string{"ann"}, []string{"tools"}
 	})
-	claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "scope": "tools", "email": "s3cr3t"}
+	claims := oidctest.Object{
+		"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "scope": "tools",
+		"email": "s3cr3t",
+	}
 	for _, header := range []http.Header{
 		nil, withToken("s3cr3t"), withToken(p.Token(t, rs, claims.With(oidctest.Object{"scope": "s3cr3t"}))),
 		withToken(p.Token(t, rs, claims.With(oidctest.Object{"sub": "bob"}))), withToken(p.Token(t, rs, claims)),
@@ -66,7 +69,10 @@ func TestWhoIsKeptOutIsLogged(t *testing.T) {
 func TestAFloodOfRefusalsDoesNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &bytes.Buffer{}
-		h := New(Config{Resource: &url.URL{}, Audit: slog.New(slog.NewJSONHandler(log, nil)), Client: http.DefaultClient, Refuse: func(http.ResponseWriter, int, string) {}}).Guard(nil)
+		h := New(Config{
+			Resource: &url.URL{}, Audit: slog.New(slog.NewJSONHandler(log, nil)), Client: http.DefaultClient,
+			Refuse: func(http.ResponseWriter, int, string) {},
+		}).Guard(nil)
 		for range 1000 {
 			send(h, http.MethodPost, "/mcp", http.Header{"Authorization": {"Bearer a"}})
 		}

@@ -144,7 +144,8 @@ func (i *introspector) question(ctx context.Context, token string) (claims []byt
 		return nil, false, fmt.Errorf("reading the client secret: %w", err)
 	}
 	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.config.Introspection.URL, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.config.Introspection.URL,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, false, err
 	}
@@ -172,7 +173,8 @@ func (i *introspector) question(ctx context.Context, token string) (claims []byt
 		Active *bool `json:"active"`
 	}
 	if err := json.Unmarshal(claims, &told); err != nil || told.Active == nil {
-		return nil, false, fmt.Errorf("%s does not answer whether the token is active (RFC 7662, section 2.2)", i.config.Introspection.URL)
+		return nil, false, fmt.Errorf("%s does not answer whether the token is active (RFC 7662, section 2.2)",
+			i.config.Introspection.URL)
 	}
 	return claims, *told.Active, nil
 }

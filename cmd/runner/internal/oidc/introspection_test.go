@@ -44,38 +44,52 @@ type told struct {
 
 func tellings(t *testing.T, p *oidctest.Issuer) map[string]told {
 	t.Helper()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect is followed") }))
+	elsewhere := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect is followed") }))
 	t.Cleanup(elsewhere.Close)
 	ask, secret := asking(t, p)
 	claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "scope": "tools:call"}
 	keyless := func(c *Config) {
 		ask(c)
-		discovery := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"issuer":%q}`, p.URL) }))
+		discovery := httptest.NewServer(
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"issuer":%q}`, p.URL) }))
 		t.Cleanup(discovery.Close)
 		c.Discovery = discovery.URL
 	}
 	none := p.Token(t, oidctest.Object{"alg": "none"}, claims)
 	signed := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, claims)
 	return map[string]told{
-		"active":                 {"", claims, ask, 200, `ann with ""`, 1},
-		"without issuer":         {"", claims.With(oidctest.Object{"iss": nil}), ask, 200, "ann", 1},
-		"without expiry":         {"", claims.With(oidctest.Object{"exp": nil}), ask, 200, "ann", 1},
-		"unknown":                {"", nil, ask, 401, "not active", 1},
-		"expired":                {"", claims.With(oidctest.Object{"exp": clock.Unix() - 10}), ask, 401, "expired", 1},
-		"early":                  {"", claims.With(oidctest.Object{"nbf": clock.Unix() + 11}), ask, 401, "not valid yet", 1},
-		"wrong audience":         {"", claims.With(oidctest.Object{"aud": "https://other"}), ask, 401, "audience", 1},
-		"no audience":            {"", claims.With(oidctest.Object{"aud": nil}), ask, 401, "audience", 1},
-		"wrong issuer":           {"", claims.With(oidctest.Object{"iss": "https://other"}), ask, 401, "another issuer", 1},
-		"an empty issuer":        {"", claims.With(oidctest.Object{"iss": ""}), ask, 401, "another issuer", 1},
-		"no subject":             {"", claims.With(oidctest.Object{"sub": nil}), ask, 401, "no claim sub", 1},
-		"lacks a scope":          {"", claims, func(c *Config) { ask(c); c.Scopes = []string{"admin"} }, 403, "admin", 1},
-		"active as text":         {"", `{"active":"true","sub":"ann"}`, ask, 503, "does not tell", 1},
-		"active and not":         {"", `{"active":true,"active":false}`, ask, 503, "does not tell", 1},
-		"no JSON":                {"", "back soon", ask, 503, "does not tell", 1},
-		"too long":               {"", `{"active":true,"a":"` + strings.Repeat("a", maxAnswer) + `"}`, ask, 503, "does not tell", 1},
-		"of a wrong client":      {"", claims, func(c *Config) { ask(c); c.Introspection.ClientID = "x" }, 503, "does not tell", 1},
-		"without the password":   {"", claims, func(c *Config) { ask(c); c.Introspection.SecretFile = secret + "x" }, 503, "does not tell", 0},
-		"elsewhere":              {"", claims, func(c *Config) { ask(c); c.Introspection.URL = redirecting(t, elsewhere.URL) }, 503, "does not tell", 0},
+		"active":          {"", claims, ask, 200, `ann with ""`, 1},
+		"without issuer":  {"", claims.With(oidctest.Object{"iss": nil}), ask, 200, "ann", 1},
+		"without expiry":  {"", claims.With(oidctest.Object{"exp": nil}), ask, 200, "ann", 1},
+		"unknown":         {"", nil, ask, 401, "not active", 1},
+		"expired":         {"", claims.With(oidctest.Object{"exp": clock.Unix() - 10}), ask, 401, "expired", 1},
+		"early":           {"", claims.With(oidctest.Object{"nbf": clock.Unix() + 11}), ask, 401, "not valid yet", 1},
+		"wrong audience":  {"", claims.With(oidctest.Object{"aud": "https://other"}), ask, 401, "audience", 1},
+		"no audience":     {"", claims.With(oidctest.Object{"aud": nil}), ask, 401, "audience", 1},
+		"wrong issuer":    {"", claims.With(oidctest.Object{"iss": "https://other"}), ask, 401, "another issuer", 1},
+		"an empty issuer": {"", claims.With(oidctest.Object{"iss": ""}), ask, 401, "another issuer", 1},
+		"no subject":      {"", claims.With(oidctest.Object{"sub": nil}), ask, 401, "no claim sub", 1},
+		"lacks a scope":   {"", claims, func(c *Config) { ask(c); c.Scopes = []string{"admin"} }, 403, "admin", 1},
+		"active as text":  {"", `{"active":"true","sub":"ann"}`, ask, 503, "does not tell", 1},
+		"active and not":  {"", `{"active":true,"active":false}`, ask, 503, "does not tell", 1},
+		"no JSON":         {"", "back soon", ask, 503, "does not tell", 1},
+		"too long": {
+			"", `{"active":true,"a":"` + strings.Repeat("a", maxAnswer) + `"}`, ask, 503,
+			"does not tell", 1,
+		},
+		"of a wrong client": {
+			"", claims, func(c *Config) { ask(c); c.Introspection.ClientID = "x" }, 503,
+			"does not tell", 1,
+		},
+		"without the password": {
+			"", claims, func(c *Config) { ask(c); c.Introspection.SecretFile = secret + "x" }, 503,
+			"does not tell", 0,
+		},
+		"elsewhere": {
+			"", claims,
+			func(c *Config) { ask(c); c.Introspection.URL = redirecting(t, elsewhere.URL) }, 503, "does not tell", 0,
+		},
 		"a JWT":                  {signed, nil, ask, 200, "ann", 0},
 		"alg none":               {none, claims, ask, 401, "not a JWT", 0},
 		"a JWT of one keyless":   {signed, claims, keyless, 200, "ann", 1},

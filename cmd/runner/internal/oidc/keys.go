@@ -86,7 +86,9 @@ func newIssuer(config Config) *issuer {
 
 // verify returns the payload of a token that the issuer has signed, and the
 // issuer's name. Its error is errNoKeys or errSignature.
-func (i *issuer) verify(ctx context.Context, token *jose.JSONWebSignature, from string) (payload []byte, name string, err error) {
+func (i *issuer) verify(
+	ctx context.Context, token *jose.JSONWebSignature, from string,
+) (payload []byte, name string, err error) {
 	known, err := i.current(ctx)
 	if err != nil {
 		return nil, "", err

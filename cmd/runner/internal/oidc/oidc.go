@@ -4,8 +4,8 @@
 //
 // oidc.go lets callers in, tokens.go is what makes a token valid, keys.go where
 // the issuer's keys come from, introspection.go how the issuer is asked about a
-// token, pace.go how often for tokens that nobody knows, trust.go whose certificates are taken for it, metadata.go what clients read
-// before they log in, audit.go what is logged of those who are not let in, and
+// token, pace.go how often for tokens that nobody knows, trust.go whose certificates are taken for it, metadata.go what
+// clients read before they log in, audit.go what is logged of those who are not let in, and
 // package oidctest an issuer for tests.
 package oidc
 
@@ -127,7 +127,10 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case failure != nil:
 		g.refuse(w, r, authz.Caller{}, refusal{http.StatusUnauthorized, "invalid_token", failure.Error()})
 	case !id.scoped:
-		g.refuse(w, r, id.caller, refusal{http.StatusForbidden, "insufficient_scope", "the token lacks a scope: it needs " + strings.Join(g.config.Scopes, " ")})
+		g.refuse(w, r, id.caller, refusal{
+			http.StatusForbidden, "insufficient_scope",
+			"the token lacks a scope: it needs " + strings.Join(g.config.Scopes, " "),
+		})
 	case len(g.config.Usernames) > 0 && !slices.Contains(g.config.Usernames, id.caller.Subject):
 		name := authz.Shown(id.caller.Subject)
 		status := g.config.Deny(w, r, name)
@@ -182,8 +185,8 @@ func bearer(r *http.Request) (string, *refusal) {
 	return token, nil
 }
 
-// tokenIn reports whether a query has a token (RFC 6750, section 2.3), however a backend may take the query apart: some part it at
-// semicolons too, and Go passes over what has one.
+// tokenIn reports whether a query has a token (RFC 6750, section 2.3), however a backend may take the query apart: some
+// part it at semicolons too, and Go passes over what has one.
 func tokenIn(query string) bool {
 	for part := range strings.FieldsFuncSeq(query, func(c rune) bool { return c == '&' || c == ';' }) {
 		name, _, _ := strings.Cut(part, "=")

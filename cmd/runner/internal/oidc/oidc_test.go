@@ -43,7 +43,8 @@ func front(p *oidctest.Issuer, now func() time.Time, edit func(*Config)) http.Ha
 	login := New(config)
 	return login.Describe(login.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", r.Header.Get("Accept"))
-		fmt.Fprintf(w, "%s with %q", strings.Join(append([]string{CallerOf(r).Subject}, CallerOf(r).Groups...), " "), r.Header.Get("Authorization"))
+		fmt.Fprintf(w, "%s with %q", strings.Join(append([]string{CallerOf(r).Subject}, CallerOf(r).Groups...), " "),
+			r.Header.Get("Authorization"))
 	})))
 }
 
@@ -70,8 +71,10 @@ func TestWhatIsSaidOfATokenThatIsNotTaken(t *testing.T) {
 	p := oidctest.New(t)
 	rs := oidctest.Object{"alg": "RS256", "kid": "one"}
 	claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "scope": "tools:call"}
-	lacking := send(front(p, at0, func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }), http.MethodPost, "/mcp", withToken(p.Token(t, rs, claims)))
-	if challenge := lacking.Header().Get("WWW-Authenticate"); !strings.Contains(challenge, `error="insufficient_scope"`) || !strings.Contains(challenge, `scope="tools:call admin"`) {
+	lacking := send(front(p, at0, func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }), http.MethodPost, "/mcp",
+		withToken(p.Token(t, rs, claims)))
+	if challenge := lacking.Header().Get("WWW-Authenticate"); !strings.Contains(challenge, `error="insufficient_scope"`) ||
+		!strings.Contains(challenge, `scope="tools:call admin"`) {
 		t.Errorf("a token without a scope is challenged with %q", challenge)
 	}
 }
@@ -79,7 +82,9 @@ func TestWhatIsSaidOfATokenThatIsNotTaken(t *testing.T) {
 func TestMetadataTellsWhereToLogIn(t *testing.T) {
 	p := oidctest.New(t)
 	h := front(p, at0, func(c *Config) { c.Scopes = []string{"a", "b"} })
-	want := fmt.Sprintf(`{"resource":%q,"authorization_servers":[%q],"scopes_supported":["a","b"],"bearer_methods_supported":["header"]}`, resource, p.URL)
+	want := fmt.Sprintf(
+		`{"resource":%q,"authorization_servers":[%q],"scopes_supported":["a","b"],"bearer_methods_supported":["header"]}`,
+		resource, p.URL)
 	for _, path := range []string{wellKnown, wellKnown + "/mcp", wellKnown + "/echo/mcp"} {
 		if got := send(h, http.MethodGet, path, nil); got.Code != 200 || got.Body.String() != want {
 			t.Errorf("%s: %d %s", path, got.Code, got.Body)
@@ -88,7 +93,8 @@ func TestMetadataTellsWhereToLogIn(t *testing.T) {
 	if got := send(h, http.MethodPost, wellKnown, nil); got.Code != 405 {
 		t.Errorf("POST: %d", got.Code)
 	}
-	if got := send(h, http.MethodOptions, wellKnown, nil); got.Code != 204 || got.Header().Get("Access-Control-Allow-Headers") != "MCP-Protocol-Version" {
+	if got := send(h, http.MethodOptions, wellKnown, nil); got.Code != 204 ||
+		got.Header().Get("Access-Control-Allow-Headers") != "MCP-Protocol-Version" {
 		t.Errorf("a preflight for the metadata: %d %v", got.Code, got.Header())
 	}
 	for _, header := range []http.Header{nil, {"Access-Control-Request-Method": {"POST"}, "Origin": {"https://a"}}} {
@@ -122,7 +128,8 @@ func TestAKeyThatIsReplacedUnderItsName(t *testing.T) {
 		}
 		for range 50 {
 			claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "jti": rand.Text()}
-			if got := send(h, http.MethodPost, "/mcp", withToken(rogue.Token(t, oidctest.Object{"alg": "RS256", "kid": kid}, claims))).Code; got != 401 {
+			if got := send(h, http.MethodPost, "/mcp",
+				withToken(rogue.Token(t, oidctest.Object{"alg": "RS256", "kid": kid}, claims))).Code; got != 401 {
 				t.Errorf("kid %q, forged: %d", kid, got)
 			}
 		}
@@ -137,7 +144,8 @@ func TestKeysRotateAndOutliveTheirProvider(t *testing.T) {
 	h := front(p, func() time.Time { return now }, nil)
 	call := func(kid string) int {
 		claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": now.Unix() + 60, "jti": rand.Text()}
-		return send(h, http.MethodPost, "/mcp", withToken(p.Token(t, oidctest.Object{"alg": "RS256", "kid": kid}, claims))).Code
+		return send(h, http.MethodPost, "/mcp",
+			withToken(p.Token(t, oidctest.Object{"alg": "RS256", "kid": kid}, claims))).Code
 	}
 	expect := func(what string, got, want int) {
 		t.Helper()
@@ -175,7 +183,8 @@ func TestKeysRotateAndOutliveTheirProvider(t *testing.T) {
 func TestAVerifiedTokenIsNotVerifiedAgain(t *testing.T) {
 	p, now := oidctest.New(t), clock
 	h := front(p, func() time.Time { return now }, nil)
-	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
+	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"},
+		oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
 	expect := func(want int) {
 		t.Helper()
 		if got := send(h, http.MethodPost, "/mcp", withToken(token)).Code; got != want {
@@ -196,8 +205,10 @@ func TestNobodyIsSentFromHTTPSToHTTP(t *testing.T) {
 	plain := httptest.NewServer(p.Config.Handler)
 	t.Cleanup(plain.Close)
 	p.Keys.Store(plain.URL + "/keys")
-	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
-	if got := send(front(p, at0, nil), http.MethodPost, "/mcp", withToken(token)); got.Code != 503 || p.Fetches.Load() > 0 {
+	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"},
+		oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
+	if got := send(front(p, at0, nil), http.MethodPost, "/mcp", withToken(token)); got.Code != 503 ||
+		p.Fetches.Load() > 0 {
 		t.Errorf("%d %s after %d fetches", got.Code, got.Body, p.Fetches.Load())
 	}
 }
@@ -212,7 +223,8 @@ func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
+	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"},
+		oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
 	var calls sync.WaitGroup
 	for range 50 {
 		calls.Go(func() {
@@ -232,11 +244,16 @@ func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
 // FuzzToken holds any header to: no panic, and nobody is let in without a
 // signature.
 func FuzzToken(f *testing.F) {
-	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) }))
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"keys":[]}`)
+	}))
 	f.Cleanup(issuer.Close)
 	p := &oidctest.Issuer{Server: issuer}
 	h := front(p, at0, func(c *Config) { c.KeysURL = issuer.URL })
-	for _, seed := range []string{"Bearer a.b.c", "bearer", "Bearer eyJhbGciOiJub25lIn0.e30.", "Bearer eyJhbGciOiJSUzI1NiJ9.e30.AA"} {
+	for _, seed := range []string{
+		"Bearer a.b.c", "bearer", "Bearer eyJhbGciOiJub25lIn0.e30.",
+		"Bearer eyJhbGciOiJSUzI1NiJ9.e30.AA",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {

@@ -10,8 +10,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
-// pace bounds questions to the issuer about tokens that nobody knows: tokens cost their senders nothing, questions cost the issuer. One
-// address has half of it, so that tokens which are made up at one keep nobody's at another from being looked at.
+// pace bounds questions to the issuer about tokens that nobody knows: tokens cost their senders nothing, questions cost
+// the issuer. One address has half of it, so that tokens which are made up at one keep nobody's at another from being
+// looked at.
 type pace struct {
 	all *rate.Limiter
 

@@ -22,10 +22,13 @@ func sendFrom(h http.Handler, address, token string) int {
 	return w.Code
 }
 
-// Whoever sends forged tokens, under the name of a key that is known or under others, keeps nobody elsewhere from a key that is new.
+// Whoever sends forged tokens, under the name of a key that is known or under others, keeps nobody elsewhere from a key
+// that is new.
 func TestForgedTokensKeepNobodyElseFromANewKey(t *testing.T) {
 	rogue := oidctest.New(t)
-	for name, kids := range map[string]struct{ forged, next string }{"known names": {"one", "one"}, "unknown names": {"made up", "two"}} {
+	for name, kids := range map[string]struct {
+		forged, next string
+	}{"known names": {"one", "one"}, "unknown names": {"made up", "two"}} {
 		t.Run(name, func(t *testing.T) {
 			p := oidctest.New(t)
 			h := front(p, at0, nil)

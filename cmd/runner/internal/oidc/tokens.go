@@ -134,9 +134,9 @@ func (t *tokens) signed(ctx context.Context, token, from string) (identity, erro
 	return t.read(payload, issuer, false)
 }
 
-// forCalls reports whether a token of this type may be an access token. Most providers write JWT or nothing into every token, those that
-// follow RFC 9068 (section 2.1) at+jwt, some with a prefix of their own; who writes another type says that the token is for something
-// else: an ID token, a logout, a proof of possession (RFC 8725, section 3.11).
+// forCalls reports whether a token of this type may be an access token. Most providers write JWT or nothing into every
+// token, those that follow RFC 9068 (section 2.1) at+jwt, some with a prefix of their own; who writes another type says
+// that the token is for something else: an ID token, a logout, a proof of possession (RFC 8725, section 3.11).
 func forCalls(typ any) bool {
 	if typ == nil {
 		return true
@@ -166,7 +166,8 @@ func (t *tokens) read(payload []byte, issuer string, told bool) (identity, error
 		return identity{}, errors.New("the token is of another issuer")
 	}
 	if !slices.ContainsFunc(listed(all["aud"]), func(a string) bool { return slices.Contains(t.config.Audiences, a) }) {
-		return identity{}, fmt.Errorf("the token is for another audience: it must be for %s", strings.Join(t.config.Audiences, " or "))
+		return identity{}, fmt.Errorf("the token is for another audience: it must be for %s",
+			strings.Join(t.config.Audiences, " or "))
 	}
 	name, err := t.username(all)
 	if err != nil {
@@ -194,7 +195,8 @@ func (t *tokens) username(all claims) (string, error) {
 		return "", fmt.Errorf("the token has no claim %s that names its bearer", t.config.UsernameClaim)
 	}
 	if name == authz.Anonymous {
-		return "", fmt.Errorf("the token's claim %s is %q, the name of callers who have not logged in", t.config.UsernameClaim, name)
+		return "", fmt.Errorf("the token's claim %s is %q, the name of callers who have not logged in",
+			t.config.UsernameClaim, name)
 	}
 	// Some providers let everybody register with an address that is not theirs.
 	if verified, told := all["email_verified"]; told && t.config.UsernameClaim == "email" && string(verified) != "true" {
@@ -219,7 +221,8 @@ func (t *tokens) groups(all claims) ([]string, error) {
 	// section 5.6.2).
 	var elsewhere map[string]jsontext.Value
 	if json.Unmarshal(all["_claim_names"], &elsewhere) == nil && elsewhere[name] != nil {
-		return nil, fmt.Errorf("the token only refers to its claim %s (_claim_names): have the provider send fewer groups", name)
+		return nil, fmt.Errorf("the token only refers to its claim %s (_claim_names): have the provider send fewer groups",
+			name)
 	}
 	if !told || string(claim) == "null" {
 		return nil, nil
@@ -229,7 +232,8 @@ func (t *tokens) groups(all claims) ([]string, error) {
 	case groups == nil:
 		return nil, fmt.Errorf("the token's claim %s is neither a text nor a list of texts", name)
 	case len(groups) > maxGroups:
-		return nil, fmt.Errorf("the token's claim %s has %d groups, more than %d: have the provider send fewer", name, len(groups), maxGroups)
+		return nil, fmt.Errorf("the token's claim %s has %d groups, more than %d: have the provider send fewer", name,
+			len(groups), maxGroups)
 	case slices.ContainsFunc(groups, func(g string) bool { return len(g) > maxGroup }):
 		return nil, fmt.Errorf("the token's claim %s has a group with a name of more than %d bytes", name, maxGroup)
 	}
@@ -268,7 +272,8 @@ func at(seconds float64) time.Time {
 	return time.Unix(int64(min(max(seconds, 0), far)), 0)
 }
 
-// scopes are those of the claim scope, or scp in its place: a text with spaces in between (RFC 8693, section 4.2), or a list of texts.
+// scopes are those of the claim scope, or scp in its place: a text with spaces in between (RFC 8693, section 4.2), or a
+// list of texts.
 func scopes(claim jsontext.Value) (all []string) {
 	for _, text := range listed(claim) {
 		all = append(all, strings.Fields(text)...)

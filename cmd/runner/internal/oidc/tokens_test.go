@@ -60,37 +60,61 @@ func (f forge) valid() map[string]attempt {
 		"a verified e-mail":   {f.says(oidctest.Object{"email_verified": true}), email, 200, "ann@example.com"},
 		"among those let in":  {f.signed(rs), func(c *Config) { c.Usernames = []string{"ann"} }, 200, "ann"},
 		"scopes":              {f.signed(rs), func(c *Config) { c.Scopes = []string{"tools:call"} }, 200, "ann"},
-		"scopes as scp":       {f.says(oidctest.Object{"scope": nil, "scp": []string{"a"}}), func(c *Config) { c.Scopes = []string{"a"} }, 200, "ann"},
-		"scope as a list":     {f.says(oidctest.Object{"scope": []string{"a", "b"}}), func(c *Config) { c.Scopes = []string{"a", "b"} }, 200, "ann"},
-		"scope of no type":    {f.says(oidctest.Object{"scope": 1}), nil, 200, "ann"},
-		"scope lists a text":  {f.says(oidctest.Object{"scope": []string{"a b"}}), func(c *Config) { c.Scopes = []string{"a", "b"} }, 200, "ann"},
-		"typ JWT":             {f.signed(rs.With(oidctest.Object{"typ": "JWT"})), nil, 200, "ann"},
-		"typ at+jwt":          {f.signed(rs.With(oidctest.Object{"typ": "at+jwt"})), nil, 200, "ann"},
-		"typ with its type":   {f.signed(rs.With(oidctest.Object{"typ": "application/AT+JWT"})), nil, 200, "ann"},
-		"typ of Okta":         {f.signed(rs.With(oidctest.Object{"typ": "application/okta-internal-at+jwt"})), nil, 200, "ann"},
+		"scopes as scp": {
+			f.says(oidctest.Object{"scope": nil, "scp": []string{"a"}}),
+			func(c *Config) { c.Scopes = []string{"a"} }, 200, "ann",
+		},
+		"scope as a list": {
+			f.says(oidctest.Object{"scope": []string{"a", "b"}}),
+			func(c *Config) { c.Scopes = []string{"a", "b"} }, 200, "ann",
+		},
+		"scope of no type": {f.says(oidctest.Object{"scope": 1}), nil, 200, "ann"},
+		"scope lists a text": {
+			f.says(oidctest.Object{"scope": []string{"a b"}}),
+			func(c *Config) { c.Scopes = []string{"a", "b"} }, 200, "ann",
+		},
+		"typ JWT":           {f.signed(rs.With(oidctest.Object{"typ": "JWT"})), nil, 200, "ann"},
+		"typ at+jwt":        {f.signed(rs.With(oidctest.Object{"typ": "at+jwt"})), nil, 200, "ann"},
+		"typ with its type": {f.signed(rs.With(oidctest.Object{"typ": "application/AT+JWT"})), nil, 200, "ann"},
+		"typ of Okta":       {f.signed(rs.With(oidctest.Object{"typ": "application/okta-internal-at+jwt"})), nil, 200, "ann"},
 	}
 }
 
 func (f forge) wrongClaims() map[string]attempt {
 	return map[string]attempt{
-		"expired":                   {f.says(oidctest.Object{"exp": clock.Unix() - 10}), nil, 401, "expired"},
-		"without expiry":            {f.says(oidctest.Object{"exp": nil}), nil, 401, "no claim exp"},
-		"an expiry that is a text":  {f.says(oidctest.Object{"exp": "tomorrow"}), nil, 401, "claim exp has another type"},
-		"an issuer that is a list":  {f.says(oidctest.Object{"iss": []string{f.p.URL}}), nil, 401, "claim iss has another type"},
-		"a scope of no type":        {f.says(oidctest.Object{"scope": 1}), func(c *Config) { c.Scopes = []string{"a"} }, 403, "lacks a scope"},
-		"early":                     {f.says(oidctest.Object{"nbf": clock.Unix() + 11}), nil, 401, "not valid yet"},
-		"wrong audience":            {f.says(oidctest.Object{"aud": "https://other"}), nil, 401, "audience"},
-		"no audience":               {f.says(oidctest.Object{"aud": nil}), nil, 401, "audience"},
-		"an audience in capitals":   {f.says(oidctest.Object{"aud": "https://other", "AUD": resource}), nil, 401, "audience"},
-		"wrong issuer":              {f.says(oidctest.Object{"iss": "https://other"}), nil, 401, "another issuer"},
-		"no issuer":                 {f.says(oidctest.Object{"iss": nil}), nil, 401, "another issuer"},
-		"no subject":                {f.says(oidctest.Object{"sub": nil}), nil, 401, "no claim sub"},
-		"a subject that is a list":  {f.says(oidctest.Object{"who": []string{"ann"}}), func(c *Config) { c.UsernameClaim = "who" }, 401, "no claim who"},
-		"an unverified e-mail":      {f.says(oidctest.Object{"email_verified": false}), func(c *Config) { c.UsernameClaim = "email" }, 401, "not verified"},
+		"expired":                  {f.says(oidctest.Object{"exp": clock.Unix() - 10}), nil, 401, "expired"},
+		"without expiry":           {f.says(oidctest.Object{"exp": nil}), nil, 401, "no claim exp"},
+		"an expiry that is a text": {f.says(oidctest.Object{"exp": "tomorrow"}), nil, 401, "claim exp has another type"},
+		"an issuer that is a list": {
+			f.says(oidctest.Object{"iss": []string{f.p.URL}}), nil, 401,
+			"claim iss has another type",
+		},
+		"a scope of no type": {
+			f.says(oidctest.Object{"scope": 1}), func(c *Config) { c.Scopes = []string{"a"} }, 403,
+			"lacks a scope",
+		},
+		"early":                   {f.says(oidctest.Object{"nbf": clock.Unix() + 11}), nil, 401, "not valid yet"},
+		"wrong audience":          {f.says(oidctest.Object{"aud": "https://other"}), nil, 401, "audience"},
+		"no audience":             {f.says(oidctest.Object{"aud": nil}), nil, 401, "audience"},
+		"an audience in capitals": {f.says(oidctest.Object{"aud": "https://other", "AUD": resource}), nil, 401, "audience"},
+		"wrong issuer":            {f.says(oidctest.Object{"iss": "https://other"}), nil, 401, "another issuer"},
+		"no issuer":               {f.says(oidctest.Object{"iss": nil}), nil, 401, "another issuer"},
+		"no subject":              {f.says(oidctest.Object{"sub": nil}), nil, 401, "no claim sub"},
+		"a subject that is a list": {
+			f.says(oidctest.Object{"who": []string{"ann"}}),
+			func(c *Config) { c.UsernameClaim = "who" }, 401, "no claim who",
+		},
+		"an unverified e-mail": {
+			f.says(oidctest.Object{"email_verified": false}),
+			func(c *Config) { c.UsernameClaim = "email" }, 401, "not verified",
+		},
 		"a subject without a login": {f.says(oidctest.Object{"sub": "anonymous"}), nil, 401, "who have not logged in"},
-		"a name without a login":    {f.says(oidctest.Object{"who": "anonymous"}), func(c *Config) { c.UsernameClaim = "who" }, 401, "claim who is"},
-		"not let in":                {f.signed(rs), func(c *Config) { c.Usernames = []string{"bob"} }, denied, "ann is not listed"},
-		"lacks a scope":             {f.signed(rs), func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }, 403, "admin"},
+		"a name without a login": {
+			f.says(oidctest.Object{"who": "anonymous"}),
+			func(c *Config) { c.UsernameClaim = "who" }, 401, "claim who is",
+		},
+		"not let in":    {f.signed(rs), func(c *Config) { c.Usernames = []string{"bob"} }, denied, "ann is not listed"},
+		"lacks a scope": {f.signed(rs), func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }, 403, "admin"},
 	}
 }
 
@@ -107,18 +131,21 @@ func (f forge) wrongKeys() map[string]attempt {
 		"HS256 with public key":   {f.signed(oidctest.Object{"alg": "HS256", "kid": "one"}), nil, 401, "not a JWT"},
 		"an algorithm not let in": {f.signed(es), func(c *Config) { c.Algorithms = []string{"RS256"} }, 401, "not a JWT"},
 		"kid of another key":      {f.signed(oidctest.Object{"alg": "RS256", "kid": "ec"}), nil, 401, "not a JWT"},
-		"kid that is a path":      {f.signed(oidctest.Object{"alg": "RS256", "kid": "../../dev/null"}), nil, 401, "not a JWT"},
-		"kid that is a URL":       {f.names("kid", f.rogue.URL+"/keys"), nil, 401, "not a JWT"},
-		"kid that is a number":    {f.names("kid", 1), nil, 401, "not a JWT"},
-		"jku":                     {f.names("jku", f.rogue.URL+"/keys"), nil, 401, "not a JWT"},
-		"jwk":                     {f.names("jwk", f.rogue.Key()), nil, 401, "not a JWT"},
-		"x5u":                     {f.names("x5u", f.rogue.URL+"/keys"), nil, 401, "not a JWT"},
-		"x5c":                     {f.names("x5c", []string{der}), nil, 401, "not a JWT"},
-		"typ of an ID token":      {f.signed(rs.With(oidctest.Object{"typ": "id_token"})), nil, 401, "no access token"},
-		"typ of a logout":         {f.signed(rs.With(oidctest.Object{"typ": "logout+jwt"})), nil, 401, "no access token"},
-		"typ of a proof":          {f.signed(rs.With(oidctest.Object{"typ": "dpop+jwt"})), nil, 401, "no access token"},
-		"typ that is a list":      {f.signed(rs.With(oidctest.Object{"typ": []string{"JWT"}})), nil, 401, "no"},
-		"a critical extension":    {f.signed(rs.With(oidctest.Object{"crit": []string{"b"}, "b": true})), nil, 401, "not a JWT"},
+		"kid that is a path": {
+			f.signed(oidctest.Object{"alg": "RS256", "kid": "../../dev/null"}), nil, 401,
+			"not a JWT",
+		},
+		"kid that is a URL":    {f.names("kid", f.rogue.URL+"/keys"), nil, 401, "not a JWT"},
+		"kid that is a number": {f.names("kid", 1), nil, 401, "not a JWT"},
+		"jku":                  {f.names("jku", f.rogue.URL+"/keys"), nil, 401, "not a JWT"},
+		"jwk":                  {f.names("jwk", f.rogue.Key()), nil, 401, "not a JWT"},
+		"x5u":                  {f.names("x5u", f.rogue.URL+"/keys"), nil, 401, "not a JWT"},
+		"x5c":                  {f.names("x5c", []string{der}), nil, 401, "not a JWT"},
+		"typ of an ID token":   {f.signed(rs.With(oidctest.Object{"typ": "id_token"})), nil, 401, "no access token"},
+		"typ of a logout":      {f.signed(rs.With(oidctest.Object{"typ": "logout+jwt"})), nil, 401, "no access token"},
+		"typ of a proof":       {f.signed(rs.With(oidctest.Object{"typ": "dpop+jwt"})), nil, 401, "no access token"},
+		"typ that is a list":   {f.signed(rs.With(oidctest.Object{"typ": []string{"JWT"}})), nil, 401, "no"},
+		"a critical extension": {f.signed(rs.With(oidctest.Object{"crit": []string{"b"}, "b": true})), nil, 401, "not a JWT"},
 	}
 }
 
@@ -164,12 +191,18 @@ func (f forge) groups() map[string]attempt {
 
 // transports are the ways in which a token comes.
 var transports = []struct{ method, accept string }{
-	{http.MethodPost, "application/json"}, {http.MethodPost, "text/event-stream"}, {http.MethodGet, "text/event-stream"}, {http.MethodDelete, ""},
+	{http.MethodPost, "application/json"},
+	{http.MethodPost, "text/event-stream"},
+	{http.MethodGet, "text/event-stream"},
+	{http.MethodDelete, ""},
 }
 
 func TestTokens(t *testing.T) {
 	f := forge{T: t, p: oidctest.New(t), rogue: oidctest.New(t)}
-	f.claims = oidctest.Object{"iss": f.p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "email": "ann@example.com", "scope": "tools:call tools:list"}
+	f.claims = oidctest.Object{
+		"iss": f.p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60,
+		"email": "ann@example.com", "scope": "tools:call tools:list",
+	}
 	rows := f.valid()
 	for _, more := range []map[string]attempt{f.wrongClaims(), f.wrongKeys(), f.wrongForm(), f.groups()} {
 		maps.Copy(rows, more)
@@ -199,7 +232,8 @@ func TestTokens(t *testing.T) {
 // fuzzed is a login whose issuer is not asked: answers are all it ever gets.
 func fuzzed(answer string) *tokens {
 	return newTokens(Config{
-		Issuer: "https://a", KeysURL: "https://a/keys", Audiences: []string{resource}, UsernameClaim: "sub", GroupsClaim: "groups", Now: at0,
+		Issuer: "https://a", KeysURL: "https://a/keys", Audiences: []string{resource}, UsernameClaim: "sub",
+		GroupsClaim: "groups", Now: at0,
 		Algorithms: []string{"RS256"}, Scopes: []string{"tools"},
 		Client: &http.Client{Transport: answering(answer)},
 	})
@@ -216,8 +250,10 @@ func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 // for another server.
 func FuzzClaims(f *testing.F) {
 	for _, seed := range []string{
-		`{"iss":"https://a","sub":"ann","aud":["x","` + resource + `"],"exp":1900000000,"nbf":1,"scope":"tools a","groups":["dev"]}`,
-		`{"sub":"ann","aud":"` + resource + `","scp":["tools"],"groups":"dev","active":true}`, `{"aud":{},"exp":1e300,"nbf":-1e300}`, `[]`, `{"_claim_names":{"groups":"s"}}`,
+		`{"iss":"https://a","sub":"ann","aud":["x","` + resource +
+			`"],"exp":1900000000,"nbf":1,"scope":"tools a","groups":["dev"]}`,
+		`{"sub":"ann","aud":"` + resource + `","scp":["tools"],"groups":"dev","active":true}`,
+		`{"aud":{},"exp":1e300,"nbf":-1e300}`, `[]`, `{"_claim_names":{"groups":"s"}}`,
 	} {
 		f.Add(seed, true)
 		f.Add(seed, false)
@@ -228,7 +264,8 @@ func FuzzClaims(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if id.caller.Subject == "" || len(id.caller.Groups) > maxGroups || !id.expires.After(clock) || !strings.Contains(payload, "aud") {
+		if id.caller.Subject == "" || len(id.caller.Groups) > maxGroups || !id.expires.After(clock) ||
+			!strings.Contains(payload, "aud") {
 			tt.Errorf("%q is %+v", payload, id)
 		}
 		if id.expires.After(clock.Add(toldAge)) && told {

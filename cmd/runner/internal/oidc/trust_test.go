@@ -27,7 +27,8 @@ ozIwMDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBRQiiKbghHrIBpR/cBy6xD6
 func TestACABundleIsFollowed(t *testing.T) {
 	p, now := oidctest.New(t), clock
 	bundle := filepath.Join(t.TempDir(), "ca.crt")
-	h := front(p, func() time.Time { return now }, func(c *Config) { c.Client = &http.Client{Transport: Trusting(bundle)} })
+	h := front(p, func() time.Time { return now },
+		func(c *Config) { c.Client = &http.Client{Transport: Trusting(bundle)} })
 	for _, step := range []struct {
 		name, bundle string
 		kid          string
@@ -45,7 +46,8 @@ func TestACABundleIsFollowed(t *testing.T) {
 		if err := os.WriteFile(bundle, []byte(step.bundle), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": step.kid}, oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": now.Unix() + 60})
+		token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": step.kid},
+			oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": now.Unix() + 60})
 		if got := send(h, http.MethodPost, "/mcp", withToken(token)); got.Code != step.want {
 			t.Errorf("%s: %d %s, want %d", step.name, got.Code, got.Body, step.want)
 		}

@@ -35,7 +35,8 @@ func TestNothingIsLeftOfAThousandProbes(t *testing.T) {
 		left := ""
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			g, d := held(t)
-			if left = fmt.Sprintf("%d goroutines and %d descriptors", g-goroutines, d-descriptors); g <= goroutines && d <= descriptors {
+			if left = fmt.Sprintf("%d goroutines and %d descriptors", g-goroutines, d-descriptors); g <= goroutines &&
+				d <= descriptors {
 				left = ""
 				break
 			}

@@ -1,5 +1,6 @@
-// Package protocol is what revisions of MCP call things (https://modelcontextprotocol.io/specification), in one place for
-// whoever reads messages: the names of revisions, headers and members, the codes of errors, and how headers hold values.
+// Package protocol is what revisions of MCP call things (https://modelcontextprotocol.io/specification), in one place
+// for whoever reads messages: the names of revisions, headers and members, the codes of errors, and how headers hold
+// values.
 package protocol
 
 import (
@@ -17,8 +18,9 @@ const (
 // LegacyRevisions are those that begin with initialize, the newest first.
 var LegacyRevisions = []string{Legacy, "2025-06-18", "2025-03-26", "2024-11-05"}
 
-// Agreed is the revision in which a server of the legacy era, whose newest is most, serves a client that asked for one: that, where it
-// is a legacy revision which the server has, and else the server's newest (2025-11-25, basic/lifecycle, version negotiation).
+// Agreed is the revision in which a server of the legacy era, whose newest is most, serves a client that asked for one:
+// that, where it is a legacy revision which the server has, and else the server's newest (2025-11-25, basic/lifecycle,
+// version negotiation).
 func Agreed(asked, most string) string {
 	if asked <= most && slices.Contains(LegacyRevisions, asked) {
 		return asked
@@ -26,7 +28,8 @@ func Agreed(asked, most string) string {
 	return most
 }
 
-// Headers of streamable HTTP, in Go's spelling (2026-07-28, basic/transports/streamable-http, and the same page of 2025-11-25).
+// Headers of streamable HTTP, in Go's spelling (2026-07-28, basic/transports/streamable-http, and the same page of
+// 2025-11-25).
 const (
 	HeaderSession = "Mcp-Session-Id"
 	HeaderVersion = "Mcp-Protocol-Version"
@@ -35,15 +38,16 @@ const (
 	HeaderLast    = "Last-Event-Id"
 )
 
-// HeaderCaller tells a bridge who called, where its proxy knows: a text that is another one for another caller, and says nothing else.
-// The proxy removes it from requests of clients.
+// HeaderCaller tells a bridge who called, where its proxy knows: a text that is another one for another caller, and
+// says nothing else. The proxy removes it from requests of clients.
 const HeaderCaller = "Freehold-Caller"
 
-// OwnClient is the name of the client as which a proxy itself asks its backend. A bridge begins no session with a server for that alone.
+// OwnClient is the name of the client as which a proxy itself asks its backend. A bridge begins no session with a
+// server for that alone.
 const OwnClient = "freehold-runner"
 
-// QuerySession is the parameter of the query with which a bridge names the session of a client of the transport HTTP+SSE
-// (2024-11-05, basic/transports, HTTP with SSE). The proxy seals what it names.
+// QuerySession is the parameter of the query with which a bridge names the session of a client of the transport
+// HTTP+SSE (2024-11-05, basic/transports, HTTP with SSE). The proxy seals what it names.
 const QuerySession = "freeholdSession"
 
 // Methods that are treated in ways of their own.
@@ -82,7 +86,8 @@ const (
 // NameMember is which parameter the header Mcp-Name repeats, by method.
 var NameMember = map[string]string{MethodCallTool: "name", "prompts/get": "name", "resources/read": "uri"}
 
-// The mark of values that no header can have as they are (2026-07-28, basic/transports/streamable-http, value encoding).
+// The mark of values that no header can have as they are (2026-07-28, basic/transports/streamable-http, value
+// encoding).
 const (
 	markBegin = "=?base64?"
 	markEnd   = "?="
@@ -111,7 +116,8 @@ func Encoded(text string) string {
 	return markBegin + base64.StdEncoding.EncodeToString([]byte(text)) + markEnd
 }
 
-// ListenResult is the result with which a subscription ends, of the request called id (2026-07-28, basic/patterns/subscriptions).
+// ListenResult is the result with which a subscription ends, of the request called id (2026-07-28,
+// basic/patterns/subscriptions).
 func ListenResult(id []byte) []byte {
 	return []byte(`{"resultType":"complete","_meta":{"` + MetaSubscription + `":` + string(id) + `}}`)
 }

@@ -78,8 +78,8 @@ func (b *callBody) setDeadline(t time.Time) {
 func (b *callBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, http.ErrBodyReadAfterClose) {
-		// The backend has begun to answer before it had the whole body, and the server has taken the rest. For an error the transport
-		// would cut the answer (https://go.dev/issue/40747), and an end would pass for that of the whole body.
+		// The backend has begun to answer before it had the whole body, and the server has taken the rest. For an error the
+		// transport would cut the answer (https://go.dev/issue/40747), and an end would pass for that of the whole body.
 		<-b.client.Done()
 		return n, err
 	}
@@ -167,9 +167,11 @@ func (b *callBody) wrong() *jsonrpc.Fault {
 	defer b.mu.Unlock()
 	switch {
 	case b.late:
-		return jsonrpc.Fail(http.StatusRequestTimeout, CodeBodyRefused, "BodyRefused: the request body took longer than %s", bodyTime)
+		return jsonrpc.Fail(http.StatusRequestTimeout, CodeBodyRefused, "BodyRefused: the request body took longer than %s",
+			bodyTime)
 	case b.cut:
-		return jsonrpc.Fail(http.StatusBadRequest, CodeBodyRefused, "BodyRefused: the request body cannot be read: send it whole, framed as its headers say")
+		return jsonrpc.Fail(http.StatusBadRequest, CodeBodyRefused,
+			"BodyRefused: the request body cannot be read: send it whole, framed as its headers say")
 	}
 	return nil
 }

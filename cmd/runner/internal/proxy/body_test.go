@@ -121,8 +121,8 @@ func TestBodyStaysAtItsEnd(t *testing.T) {
 	}
 }
 
-// tardy reads on in the body of a request once the client has the beginning of the answer, as a transport does that gets
-// no time in between.
+// tardy reads on in the body of a request once the client has the beginning of the answer, as a transport does that
+// gets no time in between.
 type tardy struct {
 	http.RoundTripper
 	answered chan struct{}
@@ -147,8 +147,8 @@ func (b *tardyBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p[:1]) // and not with its end
 }
 
-// A backend may answer before it has read the body to its end, as soon as it knows the message or refuses it. Then the server takes
-// what is left of the body, and nothing of that is a reason to cut the answer.
+// A backend may answer before it has read the body to its end, as soon as it knows the message or refuses it. Then the
+// server takes what is left of the body, and nothing of that is a reason to cut the answer.
 func TestAnAnswerThatComesBeforeTheEndOfTheBody(t *testing.T) {
 	cut := make(chan struct{})
 	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +193,8 @@ func TestBodyHasALimitOfTime(t *testing.T) {
 		return nil
 	}
 	b := &callBody{ReadCloser: io.NopCloser(slow{os.ErrDeadlineExceeded}), deadline: record}
-	if _, err := b.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || b.wrong() == nil || b.wrong().Status != http.StatusRequestTimeout {
+	if _, err := b.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || b.wrong() == nil ||
+		b.wrong().Status != http.StatusRequestTimeout {
 		t.Errorf("got %v, and %v is wrong", err, b.wrong())
 	}
 	b = &callBody{ReadCloser: io.NopCloser(strings.NewReader("")), deadline: record}
@@ -217,7 +218,9 @@ func TestBodyThatComesTooLate(t *testing.T) {
 
 // Of a body that is none the client is told; the backend is not to blame.
 func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
-	b := serve(t, Config{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	b := serve(t, Config{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
 	_ = text(t, b.call(http.MethodPost, "/mcp", "{}"))
 	for name, message := range map[string]string{
 		"a chunk without a length":          "zz\r\n",
@@ -231,7 +234,8 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 			}
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(patience))
-			if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"+message); err != nil {
+			if _, err := io.WriteString(conn,
+				"POST /mcp HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"+message); err != nil {
 				t.Fatal(err)
 			}
 			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -247,7 +251,8 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 	}
 }
 
-// The transport of an attempt at a pod that refuses closes the body. The one of the next attempt reads it still when the answer begins.
+// The transport of an attempt at a pod that refuses closes the body. The one of the next attempt reads it still when
+// the answer begins.
 func TestABodyStaysOpenForTheAttemptThatAnswers(t *testing.T) {
 	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()

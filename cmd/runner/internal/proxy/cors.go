@@ -6,17 +6,19 @@ import (
 )
 
 // A page of another origin reads an answer, and sends more than a form could, only where the answers say so
-// (https://fetch.spec.whatwg.org/#http-cors-protocol). Who may call is the proxy's to say, so these headers are its own: also on what it
-// answers itself, as that a login is needed, which no backend sees.
+// (https://fetch.spec.whatwg.org/#http-cors-protocol). Who may call is the proxy's to say, so these headers are its
+// own: also on what it answers itself, as that a login is needed, which no backend sees.
 
-// exposed are the headers of an answer that a client of MCP reads: the session, where to log in, and when to come again.
+// exposed are the headers of an answer that a client of MCP reads: the session, where to log in, and when to come
+// again.
 const exposed = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
 
-// preflightAge is how long a browser may remember an answer, in seconds: ten minutes, the most that Chromium took for years.
+// preflightAge is how long a browser may remember an answer, in seconds: ten minutes, the most that Chromium took for
+// years.
 const preflightAge = "600"
 
-// share lets the page that calls read the answer, if its origin is in spec.proxy.allowedOrigins. It reports whether the request only asks
-// whether a call may be sent: these headers are the answer.
+// share lets the page that calls read the answer, if its origin is in spec.proxy.allowedOrigins. It reports whether the
+// request only asks whether a call may be sent: these headers are the answer.
 func (o *origins) share(w http.ResponseWriter, r *http.Request) (preflight bool) {
 	if len(o.allowed) == 0 {
 		return false
@@ -41,14 +43,17 @@ func (o *origins) share(w http.ResponseWriter, r *http.Request) (preflight bool)
 	return true
 }
 
-// withheld are headers of an answer that reach further than the answer: into other requests of the client's to this host, its cookies, its
-// caches, or where it logs in. They are whoever's who owns the host, and a backend's image is none of them.
+// withheld are headers of an answer that reach further than the answer: into other requests of the client's to this
+// host, its cookies, its caches, or where it logs in. They are whoever's who owns the host, and a backend's image is
+// none of them.
 var withheld = setOf(
-	// The backend gets no token, so its own login can only lead a client astray (MCP specification, security best practices).
+	// The backend gets no token, so its own login can only lead a client astray (MCP specification, security best
+	// practices).
 	"Www-Authenticate", "Proxy-Authenticate",
 	// It gets no cookies either.
 	"Set-Cookie",
-	"Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints",
+	"Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Service-Worker-Allowed", "Nel", "Report-To",
+	"Reporting-Endpoints",
 )
 
 // withhold takes out of an answer what is not the backend's to say.

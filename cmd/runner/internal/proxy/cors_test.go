@@ -15,7 +15,10 @@ const page = "https://app.example.com"
 // ofCORS are the headers by which a browser decides what a page may read.
 func ofCORS(header http.Header) string {
 	var all []string
-	for _, name := range []string{"Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Expose-Headers", "Access-Control-Allow-Credentials", "Vary"} {
+	for _, name := range []string{
+		"Access-Control-Allow-Origin", "Access-Control-Allow-Methods",
+		"Access-Control-Allow-Headers", "Access-Control-Expose-Headers", "Access-Control-Allow-Credentials", "Vary",
+	} {
 		for _, value := range header.Values(name) {
 			all = append(all, strings.TrimPrefix(name, "Access-Control-")+": "+value)
 		}
@@ -36,17 +39,18 @@ func TestAPageReadsWhatItsOriginMay(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	b := serve(t, Config{AllowedOrigins: []string{page}, Guard: loginWanted}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		reached++
-		w.Header().Set("Access-Control-Allow-Origin", "*")
-		w.Header().Set("Access-Control-Allow-Credentials", "true")
-		w.Header().Set("Vary", "Accept")
-		if r.Method == http.MethodGet {
-			events(w)("data: {}\n\n")
-			return
-		}
-		_, _ = io.WriteString(w, "{}")
-	}))
+	b := serve(t, Config{AllowedOrigins: []string{page}, Guard: loginWanted},
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			reached++
+			w.Header().Set("Access-Control-Allow-Origin", "*")
+			w.Header().Set("Access-Control-Allow-Credentials", "true")
+			w.Header().Set("Vary", "Accept")
+			if r.Method == http.MethodGet {
+				events(w)("data: {}\n\n")
+				return
+			}
+			_, _ = io.WriteString(w, "{}")
+		}))
 	const read = "Allow-Origin: " + page + "; Expose-Headers: Mcp-Session-Id, WWW-Authenticate, Retry-After; Vary: Origin"
 	for name, tc := range map[string]struct {
 		method, path string
@@ -56,15 +60,32 @@ func TestAPageReadsWhatItsOriginMay(t *testing.T) {
 	}{
 		"a preflight": {
 			http.MethodOptions, "/mcp",
-			[]string{"Origin", page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,mcp-param-a"},
-			204, "Allow-Origin: " + page + "; Allow-Methods: GET, POST, DELETE; Allow-Headers: authorization,mcp-param-a; Vary: Origin",
+			[]string{
+				"Origin", page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+				"authorization,mcp-param-a",
+			},
+			204, "Allow-Origin: " + page +
+				"; Allow-Methods: GET, POST, DELETE; Allow-Headers: authorization,mcp-param-a; Vary: Origin",
 		},
-		"a preflight of another page": {http.MethodOptions, "/mcp", []string{"Origin", "https://evil.example.net", "Access-Control-Request-Method", "POST"}, 403, "Vary: Origin"},
-		"a preflight elsewhere":       {http.MethodOptions, "/else", []string{"Origin", page, "Access-Control-Request-Method", "POST"}, 404, ""},
-		"without a token":             {http.MethodPost, "/mcp", []string{"Origin", page}, 401, read},
-		"a call":                      {http.MethodPost, "/mcp", []string{"Origin", page, "Authorization", "a"}, 200, read + "; Vary: Accept"},
-		"a stream":                    {http.MethodGet, "/mcp", []string{"Origin", page, "Authorization", "a"}, 200, read + "; Vary: Accept"},
-		"of no page":                  {http.MethodPost, "/mcp", []string{"Authorization", "a"}, 200, "Vary: Origin; Vary: Accept"},
+		"a preflight of another page": {
+			http.MethodOptions, "/mcp",
+			[]string{"Origin", "https://evil.example.net", "Access-Control-Request-Method", "POST"},
+			403, "Vary: Origin",
+		},
+		"a preflight elsewhere": {
+			http.MethodOptions, "/else",
+			[]string{"Origin", page, "Access-Control-Request-Method", "POST"},
+			404, "",
+		},
+		"without a token": {http.MethodPost, "/mcp", []string{"Origin", page}, 401, read},
+		"a call": {
+			http.MethodPost, "/mcp",
+			[]string{"Origin", page, "Authorization", "a"},
+			200,
+			read + "; Vary: Accept",
+		},
+		"a stream":   {http.MethodGet, "/mcp", []string{"Origin", page, "Authorization", "a"}, 200, read + "; Vary: Accept"},
+		"of no page": {http.MethodPost, "/mcp", []string{"Authorization", "a"}, 200, "Vary: Origin; Vary: Accept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := b.call(tc.method, tc.path, "", tc.headers...)
@@ -79,7 +100,9 @@ func TestAPageReadsWhatItsOriginMay(t *testing.T) {
 	if reached != 3 {
 		t.Errorf("the backend was reached %d times", reached)
 	}
-	without := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Access-Control-Allow-Origin", "*") }))
+	without := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+	}))
 	if got := ofCORS(without.call(http.MethodPost, "/mcp", "{}").Header); got != "" {
 		t.Errorf("where no origin is allowed: %s", got)
 	}
@@ -89,8 +112,10 @@ func TestAPageReadsWhatItsOriginMay(t *testing.T) {
 func TestABackendSaysNothingAboutTheHost(t *testing.T) {
 	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
-			"WWW-Authenticate": `Bearer resource_metadata="https://evil.example.net"`, "Proxy-Authenticate": "Basic", "Set-Cookie": "a=b; Domain=example.com",
-			"Clear-Site-Data": `"*"`, "Strict-Transport-Security": "max-age=1", "Alt-Svc": `h2="evil.example.net:443"`, "Nel": "{}", "Report-To": "{}",
+			"WWW-Authenticate": `Bearer resource_metadata="https://evil.example.net"`, "Proxy-Authenticate": "Basic",
+			"Set-Cookie":      "a=b; Domain=example.com",
+			"Clear-Site-Data": `"*"`, "Strict-Transport-Security": "max-age=1", "Alt-Svc": `h2="evil.example.net:443"`,
+			"Nel": "{}", "Report-To": "{}",
 			"Reporting-Endpoints": `a="https://evil.example.net"`, "Service-Worker-Allowed": "/", "X-Kept": "yes",
 		} {
 			w.Header().Set(name, value)
@@ -103,7 +128,10 @@ func TestABackendSaysNothingAboutTheHost(t *testing.T) {
 	}))
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 		header := b.call(method, "/mcp", "").Header
-		for _, name := range []string{"Date", "Content-Length", "Content-Type", "X-Accel-Buffering", "Transfer-Encoding", "Connection"} {
+		for _, name := range []string{
+			"Date", "Content-Length", "Content-Type", "X-Accel-Buffering", "Transfer-Encoding",
+			"Connection",
+		} {
 			header.Del(name)
 		}
 		if got := fmt.Sprint(header); got != "map[X-Kept:[yes]]" {

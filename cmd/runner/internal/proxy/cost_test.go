@@ -38,7 +38,8 @@ func TestACallAllocatesLittle(t *testing.T) {
 		// standard library's: a bare ReverseProxy costs it too.
 		allocations, bytes uint64
 	}{
-		"answered as JSON": {call, "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(result)) + "\r\n\r\n" + result, 115, 9300},
+		"answered as JSON": {call, "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(result)) +
+			"\r\n\r\n" + result, 115, 9300},
 		"answered as an event": {call, "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" +
 			chunk("event: message\ndata: "+result+"\n\n") + "0\r\n\r\n", 130, 10400},
 		"with 16 KB both ways": {
@@ -56,7 +57,8 @@ func TestACallAllocatesLittle(t *testing.T) {
 			allocations, size := cost(t, b.url, tc.call, modernHeaders)
 			t.Logf("%d allocations of %d bytes a call", allocations, size)
 			if allocations > tc.allocations || size > tc.bytes {
-				t.Errorf("a call costs %d allocations of %d bytes, want at most %d and %d", allocations, size, tc.allocations, tc.bytes)
+				t.Errorf("a call costs %d allocations of %d bytes, want at most %d and %d", allocations, size, tc.allocations,
+					tc.bytes)
 			}
 		})
 	}
@@ -112,7 +114,10 @@ const modernHeaders = "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/cal
 func TestASessionAllocatesLittle(t *testing.T) {
 	const answer = "Content-Type: application/json\r\nMcp-Session-Id: 7YQ2J5XWZK4N3M6P8R9S\r\nContent-Length: 2\r\n\r\n{}"
 	secret := secretOf(t)
-	b := &backends{t: t, pods: []*pod{{Server: &httptest.Server{URL: "http://" + canned(t, answer)}}}, ready: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	b := &backends{
+		t: t, pods: []*pod{{Server: &httptest.Server{URL: "http://" + canned(t, answer)}}},
+		ready: []netip.Addr{netip.MustParseAddr("127.0.0.1")},
+	}
 	_, b.port, _ = net.SplitHostPort(strings.TrimPrefix(b.pods[0].URL, "http://"))
 	f := b.before(secret)
 	id := f.call(http.MethodPost, "/mcp", initialize).Header.Get(protocol.HeaderSession)
@@ -134,7 +139,8 @@ func cost(t *testing.T, url, body, headers string) (allocations, size uint64) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	request := []byte("POST /mcp HTTP/1.1\r\nHost: echo-proxy\r\nUser-Agent: test\r\nAccept: application/json, text/event-stream\r\n" +
+	request := []byte("POST /mcp HTTP/1.1\r\nHost: echo-proxy\r\nUser-Agent: test\r\nAccept: application/json, " +
+		"text/event-stream\r\n" +
 		"Content-Type: application/json\r\n" + headers +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 	reader := bufio.NewReaderSize(conn, 64<<10)

@@ -11,20 +11,22 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// Denied is a request whose sender may not have what it asks for. Another token would not cure that, which is what clients take HTTP 401
-// and 403 for, so its calls are answered (docs/adr/0055-a-refusal-is-an-answer.md).
+// Denied is a request whose sender may not have what it asks for. Another token would not cure that, which is what
+// clients take HTTP 401 and 403 for, so its calls are answered (docs/adr/0055-a-refusal-is-an-answer.md).
 type Denied struct {
 	Code int
 	// Message is all that models read of it: who may not do what, why, and who can change that.
 	Message string
-	// Messages are those of the request's body, and Batch says that they came as a list; nil where there are none to be read.
+	// Messages are those of the request's body, and Batch says that they came as a list; nil where there are none to be
+	// read.
 	Messages []jsonrpc.Message
 	Batch    bool
 }
 
-// Deny answers each call of a request, of which none is run: a call of a tool with a result that is an error, as models read it, and
-// every other one with an error of JSON-RPC. Clients of HTTP+SSE read nothing of what a POST gets, so their answers go to their streams,
-// by next. Where nobody waits for an answer the request itself is wrong (HTTP 400). It returns the status.
+// Deny answers each call of a request, of which none is run: a call of a tool with a result that is an error, as models
+// read it, and every other one with an error of JSON-RPC. Clients of HTTP+SSE read nothing of what a POST gets, so
+// their answers go to their streams, by next. Where nobody waits for an answer the request itself is wrong (HTTP 400).
+// It returns the status.
 func Deny(w http.ResponseWriter, r *http.Request, next http.Handler, d Denied) (status int) {
 	if d.Batch {
 		d.Message = "nothing of this batch is run: " + d.Message
@@ -78,11 +80,12 @@ func (d Denied) answer(header http.Header, m jsonrpc.Message) []byte {
 	return text
 }
 
-// onStream has the bridge that keeps the session of a client of HTTP+SSE say answers on the session's stream. A bridge of before takes no
-// PUT; there the client gets them with a status that has it read them.
+// onStream has the bridge that keeps the session of a client of HTTP+SSE say answers on the session's stream. A bridge
+// of before takes no PUT; there the client gets them with a status that has it read them.
 func onStream(w http.ResponseWriter, r *http.Request, next http.Handler, answers []byte) (status int) {
 	put := r.Clone(r.Context())
-	put.Method, put.Body, put.ContentLength, put.TransferEncoding, put.Trailer = http.MethodPut, io.NopCloser(bytes.NewReader(answers)), int64(len(answers)), nil, nil
+	put.Method, put.Body, put.ContentLength, put.TransferEncoding, put.Trailer = http.MethodPut,
+		io.NopCloser(bytes.NewReader(answers)), int64(len(answers)), nil, nil
 	put.Header.Del("Content-Encoding")
 	put.Header.Del("Content-Length")
 	put.Header.Del("Expect")

@@ -29,20 +29,29 @@ func TestDeny(t *testing.T) {
 		status        int
 		want          string
 	}{
-		"a tool":             {tool, "", 200, fmt.Sprintf(result, "")},
-		"a tool, legacy":     {tool, "2025-11-25", 200, fmt.Sprintf(result, "")},
-		"a tool, modern":     {tool, "2026-07-28", 200, modernly},
-		"modern by its meta": {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "", 200, modernly},
-		"a prompt":           {`{"jsonrpc":"2.0","id":"a","method":"prompts/get"}`, "", 200, fmt.Sprintf(fault, `"a"`, "")},
-		"a resource":         {`{"jsonrpc":"2.0","id":1,"method":"resources/read"}`, "2026-07-28", 200, fmt.Sprintf(fault, "1", "")},
-		"a list":             {`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "", 200, fmt.Sprintf(fault, "1", "")},
-		"the begin":          {`{"jsonrpc":"2.0","id":0,"method":"initialize"}`, "", 200, fmt.Sprintf(fault, "0", "")},
+		"a tool":         {tool, "", 200, fmt.Sprintf(result, "")},
+		"a tool, legacy": {tool, "2025-11-25", 200, fmt.Sprintf(result, "")},
+		"a tool, modern": {tool, "2026-07-28", 200, modernly},
+		"modern by its meta": {
+			`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "", 200, modernly,
+		},
+		"a prompt":   {`{"jsonrpc":"2.0","id":"a","method":"prompts/get"}`, "", 200, fmt.Sprintf(fault, `"a"`, "")},
+		"a resource": {`{"jsonrpc":"2.0","id":1,"method":"resources/read"}`, "2026-07-28", 200, fmt.Sprintf(fault, "1", "")},
+		"a list":     {`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "", 200, fmt.Sprintf(fault, "1", "")},
+		"the begin":  {`{"jsonrpc":"2.0","id":0,"method":"initialize"}`, "", 200, fmt.Sprintf(fault, "0", "")},
 		"a batch": {
-			"[" + tool + `,{"jsonrpc":"2.0","method":"notifications/progress"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`, "", 200,
+			"[" + tool + `,{"jsonrpc":"2.0","method":"notifications/progress"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`, "",
+			200,
 			"[" + fmt.Sprintf(result, all) + "," + fmt.Sprintf(fault, "8", all) + "]",
 		},
-		"a notification":           {`{"jsonrpc":"2.0","method":"notifications/progress"}`, "", 400, fmt.Sprintf(fault, "null", "")},
-		"a batch without a call":   {`[{"jsonrpc":"2.0","method":"notifications/progress"}]`, "", 400, fmt.Sprintf(fault, "null", all)},
+		"a notification": {
+			`{"jsonrpc":"2.0","method":"notifications/progress"}`, "", 400,
+			fmt.Sprintf(fault, "null", ""),
+		},
+		"a batch without a call": {
+			`[{"jsonrpc":"2.0","method":"notifications/progress"}]`, "", 400,
+			fmt.Sprintf(fault, "null", all),
+		},
 		"nothing that can be read": {"", "", 400, fmt.Sprintf(fault, "null", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +67,8 @@ func TestDeny(t *testing.T) {
 			if status := Deny(w, r, nil, d); status != tc.status || w.Code != status || w.Body.String() != tc.want {
 				t.Errorf("%d %d %s\nwant %d %s", status, w.Code, w.Body, tc.status, tc.want)
 			}
-			if header := w.Header(); header.Get("Content-Type") != "application/json" || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Www-Authenticate") != "" {
+			if header := w.Header(); header.Get("Content-Type") != "application/json" ||
+				header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Www-Authenticate") != "" {
 				t.Errorf("with %v", header)
 			}
 		})
@@ -81,14 +91,16 @@ func TestAClientOfHTTPAndSSEReadsARefusalOnItsStream(t *testing.T) {
 	defer service.Close()
 	defer service.CloseClientConnections()
 	client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-	session, err := client.Connect(ctx, &mcp.SSEClientTransport{Endpoint: service.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
+	session, err := client.Connect(ctx, &mcp.SSEClientTransport{Endpoint: service.URL + "/mcp"},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
 	for range 2 {
 		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "drop"})
-		if err != nil || !result.IsError || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, `may not call tool "drop"`) {
+		if err != nil || !result.IsError ||
+			!strings.Contains(result.Content[0].(*mcp.TextContent).Text, `may not call tool "drop"`) {
 			t.Fatalf("a denied call: %+v, %v", result, err)
 		}
 		if result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "where"}); err != nil || result.IsError {
@@ -112,13 +124,16 @@ func TestARefusalBeforeABridgeThatPutsNothingOnStreams(t *testing.T) {
 	p := b.before(secret, judged(t))
 	stream := p.call(http.MethodGet, "/mcp", "", "Accept", "text/event-stream")
 	to := string(eventOf(t, nextEvent(t, bufio.NewReader(stream.Body))).Data)
-	response := p.call(http.MethodPost, to, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"drop"}}`, "Content-Type", "application/json")
+	response := p.call(http.MethodPost, to, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"drop"}}`,
+		"Content-Type", "application/json")
 	body, err := io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusBadRequest || err != nil || response.Header.Get("Allow") != "" || !strings.Contains(string(body), `may not call tool \"drop\"`) {
+	if response.StatusCode != http.StatusBadRequest || err != nil || response.Header.Get("Allow") != "" ||
+		!strings.Contains(string(body), `may not call tool \"drop\"`) {
 		t.Errorf("HTTP %d %s, %v, with %v", response.StatusCode, body, err, response.Header)
 	}
 	// No client puts anything there itself.
-	if response := p.call(http.MethodPut, to, `{"jsonrpc":"2.0","id":7,"result":{}}`); response.StatusCode != http.StatusMethodNotAllowed {
+	if response := p.call(http.MethodPut, to,
+		`{"jsonrpc":"2.0","id":7,"result":{}}`); response.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("PUT: HTTP %d", response.StatusCode)
 	}
 }

@@ -13,12 +13,13 @@ import (
 	"sync/atomic"
 )
 
-// A call is written, and the head of its answer read, in the goroutine that has the call: http.Transport hands both to goroutines of the
-// connection, and each hand-over is a wake. Both parsers are net/http's, and what a call may see is what it sees there
-// (FuzzDirect holds the two against each other).
+// A call is written, and the head of its answer read, in the goroutine that has the call: http.Transport hands both to
+// goroutines of the connection, and each hand-over is a wake. Both parsers are net/http's, and what a call may see is
+// what it sees there (FuzzDirect holds the two against each other).
 
-// RoundTrip makes a call whose body has been read. It sends it once: what http.Transport sends a second time, a request without a body, is
-// none of these. A connection that waited and takes nothing of it any more is replaced by a new one, as http.Transport does.
+// RoundTrip makes a call whose body has been read. It sends it once: what http.Transport sends a second time, a request
+// without a body, is none of these. A connection that waited and takes nothing of it any more is replaced by a new one,
+// as http.Transport does.
 func (w *wires) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	if ctx.Err() != nil {
@@ -91,8 +92,8 @@ func (c *wire) ask(request *http.Request) (*http.Response, error) {
 	return c.answer(request)
 }
 
-// answer reads the head of the final answer, and tells of the others (RFC 9110, section 15.2) as http.Transport does; not
-// to a GET, whose client waits for the stream alone.
+// answer reads the head of the final answer, and tells of the others (RFC 9110, section 15.2) as http.Transport does;
+// not to a GET, whose client waits for the stream alone.
 func (c *wire) answer(request *http.Request) (*http.Response, error) {
 	c.left = MaxHeader
 	if _, err := c.reader.Peek(1); err != nil {
@@ -105,11 +106,13 @@ func (c *wire) answer(request *http.Request) (*http.Response, error) {
 			return nil, errLongHead
 		case err != nil:
 			return nil, err
-		case response.StatusCode >= http.StatusOK || response.StatusCode == http.StatusSwitchingProtocols || response.StatusCode < http.StatusContinue:
+		case response.StatusCode >= http.StatusOK || response.StatusCode == http.StatusSwitchingProtocols ||
+			response.StatusCode < http.StatusContinue:
 			c.left = math.MaxInt64
 			return response, nil
 		}
-		if trace := httptrace.ContextClientTrace(request.Context()); trace != nil && trace.Got1xxResponse != nil && request.Method != http.MethodGet {
+		if trace := httptrace.ContextClientTrace(request.Context()); trace != nil && trace.Got1xxResponse != nil &&
+			request.Method != http.MethodGet {
 			if err := trace.Got1xxResponse(response.StatusCode, textproto.MIMEHeader(response.Header)); err != nil {
 				return nil, err
 			}

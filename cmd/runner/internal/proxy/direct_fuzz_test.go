@@ -28,8 +28,10 @@ type sight struct {
 }
 
 func (s sight) equal(other sight) bool {
-	return s.failed == other.failed && s.broken == other.broken && s.status == other.status && s.length == other.length && s.body == other.body &&
-		slices.Equal(s.interim, other.interim) && maps.EqualFunc(s.header, other.header, slices.Equal) && maps.EqualFunc(s.trailer, other.trailer, slices.Equal)
+	return s.failed == other.failed && s.broken == other.broken && s.status == other.status && s.length == other.length &&
+		s.body == other.body &&
+		slices.Equal(s.interim, other.interim) && maps.EqualFunc(s.header, other.header, slices.Equal) &&
+		maps.EqualFunc(s.trailer, other.trailer, slices.Equal)
 }
 
 // see makes a call whose answer is bytes of somebody else's.
@@ -37,10 +39,11 @@ func see(t *testing.T, by http.RoundTripper, address, body string) (s sight) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
-		s.interim = append(s.interim, strconv.Itoa(code)+header.Get("X"))
-		return nil
-	}})
+	ctx = httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
+			s.interim = append(s.interim, strconv.Itoa(code)+header.Get("X"))
+			return nil
+		}})
 	response, err := by.RoundTrip(callTo(ctx, t, address, body))
 	if err != nil {
 		return sight{failed: true}
@@ -84,21 +87,29 @@ func hostile(t *testing.T, answer []byte, by http.RoundTripper) (s sight, addres
 	return s, address
 }
 
-// FuzzDirect holds what a call sees in its own goroutine against what it sees through http.Transport, whatever a backend answers; and looks
-// whether the next call gets its own answer.
+// FuzzDirect holds what a call sees in its own goroutine against what it sees through http.Transport, whatever a
+// backend answers; and looks whether the next call gets its own answer.
 func FuzzDirect(f *testing.F) {
 	for _, answer := range []string{
 		ok, "", "\r\n\r\n", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\n\r\nall of it", "HTTP/1.0 200 OK\r\n\r\nall of it",
 		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", ok + "longer", ok + ok,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\nok\r\n0\r\nX: y\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nok\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n2\r\nok\r\n0\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
-		"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", "HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\nok",
-		"HTTP/1.1 304 Not Modified\r\nContent-Length: 20\r\n\r\n", "HTTP/1.1 099 Low\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 999 High\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.1 100 Continue\r\n\r\n" + ok, "HTTP/1.1 103 Hint\r\nX: 1\r\n\r\nHTTP/1.1 103 Hint\r\nX: 2\r\n\r\n" + ok, "HTTP/1.1 100 Continue\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nX : y\r\n\r\n", "HTTP/1.1 200 OK\r\nX: y\r\n folded\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", "HTTP/2.0 200 OK\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 200 OK\r\nX: \x00\x01\r\nContent-Length: 0\r\n\r\n", "ICY 200 OK\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nok\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
+		"HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 304 Not Modified\r\nContent-Length: 20\r\n\r\n", "HTTP/1.1 099 Low\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 999 High\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\n" + ok, "HTTP/1.1 103 Hint\r\nX: 1\r\n\r\nHTTP/1.1 103 Hint\r\nX: 2\r\n\r\n" + ok,
+		"HTTP/1.1 100 Continue\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nX : y\r\n\r\n", "HTTP/1.1 200 OK\r\nX: y\r\n folded\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", "HTTP/2.0 200 OK\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nX: \x00\x01\r\nContent-Length: 0\r\n\r\n", "ICY 200 OK\r\n\r\n",
 	} {
 		f.Add([]byte(answer), uint32(0))
 		f.Add([]byte(answer), uint32(5))

@@ -111,9 +111,13 @@ func TestWhichCallsAreMadeInTheirGoroutine(t *testing.T) {
 		change func(*http.Request)
 		want   bool
 	}{
-		"a short one":                {func(*http.Request) {}, true},
-		"as long as may be":          {func(r *http.Request) { r.Body, r.ContentLength = bodyOf(longestDirect), longestDirect }, true},
-		"a longer one":               {func(r *http.Request) { r.Body, r.ContentLength = bodyOf(longestDirect+1), longestDirect+1 }, false},
+		"a short one": {func(*http.Request) {}, true},
+		"as long as may be": {func(r *http.Request) {
+			r.Body, r.ContentLength = bodyOf(longestDirect), longestDirect
+		}, true},
+		"a longer one": {func(r *http.Request) {
+			r.Body, r.ContentLength = bodyOf(longestDirect+1), longestDirect+1
+		}, false},
 		"of no stated length":        {func(r *http.Request) { r.ContentLength = -1 }, false},
 		"none":                       {func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 }, false},
 		"one that waits to be asked": {func(r *http.Request) { r.Header.Set("Expect", "100-continue") }, false},
@@ -151,9 +155,10 @@ func TestCallsFollowOnAConnection(t *testing.T) {
 		answer  string
 		follows bool
 	}{
-		"of a stated length":          {ok, true},
-		"chunked":                     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", true},
-		"with a trailer":              {"HTTP/1.1 200 OK\r\nTrailer: X\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX: y\r\n\r\n", true},
+		"of a stated length": {ok, true},
+		"chunked":            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", true},
+		"with a trailer": {"HTTP/1.1 200 OK\r\nTrailer: X\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n" +
+			"0\r\nX: y\r\n\r\n", true},
 		"without a body":              {"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", true},
 		"204":                         {"HTTP/1.1 204 No Content\r\n\r\n", true},
 		"behind interim ones":         {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + ok, true},
@@ -185,14 +190,16 @@ func TestCallsFollowOnAConnection(t *testing.T) {
 	}
 }
 
-// What a backend does to a connection that waits is seen before a call begins on it: none is lost, and none is answered by what nobody
-// asked for.
+// What a backend does to a connection that waits is seen before a call begins on it: none is lost, and none is answered
+// by what nobody asked for.
 func TestAConnectionIsLookedAtBeforeACallBegins(t *testing.T) {
 	for name, after := range map[string]func(net.Conn){
-		"closed":          func(conn net.Conn) { _ = conn.Close() },
-		"reset":           func(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0); _ = conn.Close() },
-		"half closed":     func(conn net.Conn) { _ = conn.(*net.TCPConn).CloseWrite() },
-		"something comes": func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil") },
+		"closed":      func(conn net.Conn) { _ = conn.Close() },
+		"reset":       func(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0); _ = conn.Close() },
+		"half closed": func(conn net.Conn) { _ = conn.(*net.TCPConn).CloseWrite() },
+		"something comes": func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			read := make(chan struct{})
@@ -232,7 +239,8 @@ func TestACallThatItsConnectionDoesNotTakeGoesByAnother(t *testing.T) {
 	})
 	w := wired(t)
 	w.answered(t, address, "first")
-	if err := w.idle[address][0].Conn.(*net.TCPConn).CloseWrite(); err != nil { // as if it were reset, which a look would show
+	if err := w.idle[address][0].Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		// as if it were reset, which a look would show
 		t.Fatal(err)
 	}
 	if got := w.answered(t, address, "second"); got != "se" || connections.Load() != 2 {
@@ -279,7 +287,10 @@ func TestACallIsSentOnceWhateverBecomesOfItsConnection(t *testing.T) {
 
 func TestACallThatIsCancelledEndsWithItsCause(t *testing.T) {
 	cause := errors.New("enough")
-	for name, answer := range map[string]string{"before the answer": "", "in its body": "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok"} {
+	for name, answer := range map[string]string{
+		"before the answer": "",
+		"in its body":       "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok",
+	} {
 		t.Run(name, func(t *testing.T) {
 			left, started := make(chan struct{}), make(chan struct{})
 			address := script(t, func(conn net.Conn, calls *bufio.Reader) {
@@ -420,7 +431,9 @@ func TestConnectionsThatWaitHaveBounds(t *testing.T) {
 
 // A client that is slow to send a call must not hold up a drain.
 func TestADrainEndsACallThatIsStillBeingSent(t *testing.T) {
-	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusOK)
+	}))
 	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

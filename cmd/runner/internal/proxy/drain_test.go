@@ -91,7 +91,8 @@ func TestStreamsEndWithTheLastAnswer(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	get := b.call(http.MethodGet, "/mcp", "")
-	listen := b.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":"l1","method":"subscriptions/listen"}`, "Mcp-Method", "subscriptions/listen")
+	listen := b.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":"l1","method":"subscriptions/listen"}`, "Mcp-Method",
+		"subscriptions/listen")
 	call := b.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":5,"method":"tools/call"}`)
 	streams := []*bufio.Reader{bufio.NewReader(get.Body), bufio.NewReader(listen.Body), bufio.NewReader(call.Body)}
 	for _, stream := range streams {
@@ -102,7 +103,8 @@ func TestStreamsEndWithTheLastAnswer(t *testing.T) {
 	done := b.drain(Budget{Propagation: 50 * time.Millisecond, Calls: 2 * patience, Last: patience})
 	for i, want := range []string{
 		"retry: 1000\n\n",
-		"event: message\ndata: " + `{"jsonrpc":"2.0","id":"l1","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"l1"}}}` + "\n\n",
+		"event: message\ndata: " +
+			`{"jsonrpc":"2.0","id":"l1","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"l1"}}}` + "\n\n",
 		"", // it has its answer
 	} {
 		if got, err := io.ReadAll(streams[i]); string(got) != want || err != nil {

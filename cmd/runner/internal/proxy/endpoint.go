@@ -47,8 +47,8 @@ func withOldID(from *url.URL, own string) string {
 	return query.Encode()
 }
 
-// endpoint is the body of a stream that seals the session in the event that names an endpoint. What comes before that passes as
-// it is, but for messages: behind one there is none to come.
+// endpoint is the body of a stream that seals the session in the event that names an endpoint. What comes before that
+// passes as it is, but for messages: behind one there is none to come.
 type endpoint struct {
 	io.ReadCloser
 	seal func(id string) (string, error)

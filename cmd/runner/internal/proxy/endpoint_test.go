@@ -32,16 +32,18 @@ func bridged(t *testing.T, n int) *backends {
 	b := newBackends(t, n)
 	for _, pod := range b.pods {
 		server := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-		mcp.AddTool(server, &mcp.Tool{Name: "where"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: pod.address.String()}}}, nil, nil
-		})
+		mcp.AddTool(server, &mcp.Tool{Name: "where"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: pod.address.String()}}}, nil, nil
+			})
 		up := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil))
 		at, err := url.Parse(up.URL + "/sse")
 		if err != nil {
 			t.Fatal(err)
 		}
 		front := bridge.New(bridge.Config{
-			Server: bridge.Server{Open: bridge.Events(at, nil), Junk: func() string { return "" }}, Log: slog.New(slog.DiscardHandler),
+			Server: bridge.Server{Open: bridge.Events(at, nil), Junk: func() string { return "" }},
+			Log:    slog.New(slog.DiscardHandler),
 		})
 		pod.Config.Handler = front
 		t.Cleanup(func() {
@@ -56,14 +58,17 @@ func bridged(t *testing.T, n int) *backends {
 // judged has policies in front of the backend, which let everybody call all there is but the tool "drop".
 func judged(t *testing.T) func(*Config) {
 	t.Helper()
-	policies, err := authz.Parse([]authz.Source{{Name: "all", Text: `permit(principal, action, resource) unless { resource == Tool::"drop" };`}}, "")
+	policies, err := authz.Parse([]authz.Source{
+		{Name: "all", Text: `permit(principal, action, resource) unless { resource == Tool::"drop" };`},
+	}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func(c *Config) {
 		c.Guard = func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			return cedar.Middleware(cedar.Config{
-				Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} }, Failed: failed,
+				Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
+				Failed: failed,
 				Refuse: func(w http.ResponseWriter, r *http.Request, next http.Handler, why cedar.Refusal) {
 					Deny(w, r, next, Denied{Code: CodeNotPermitted, Message: why.Message, Messages: why.Messages, Batch: why.Batch})
 				},
@@ -99,7 +104,8 @@ func TestAClientOfHTTPAndSSEPostsToThePodThatHasItsStream(t *testing.T) {
 	at := map[string]bool{}
 	for range 6 {
 		client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-		session, err := client.Connect(ctx, &mcp.SSEClientTransport{Endpoint: service.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
+		session, err := client.Connect(ctx, &mcp.SSEClientTransport{Endpoint: service.URL + "/mcp"},
+			&mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,14 +173,16 @@ func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
 			t.Errorf("%s: HTTP %d with %s", name, response.StatusCode, body)
 		}
 	}
-	if response := proxies[1].call(http.MethodPost, to.String(), hello, "X-Caller", "ann"); response.StatusCode != http.StatusAccepted {
+	if response := proxies[1].call(http.MethodPost, to.String(), hello, "X-Caller",
+		"ann"); response.StatusCode != http.StatusAccepted {
 		t.Errorf("a message of its caller: HTTP %d with %s", response.StatusCode, text(t, response))
 	}
 	if answer := nextEvent(t, events); !strings.Contains(answer, `"serverInfo"`) {
 		t.Errorf("the stream has %q", answer)
 	}
 	b.stop(b.pods[slices.IndexFunc(b.pods, func(p *pod) bool { return p.address == s.Pod })])
-	if response := proxies[1].call(http.MethodPost, to.String(), hello, "X-Caller", "ann"); response.StatusCode != http.StatusNotFound {
+	if response := proxies[1].call(http.MethodPost, to.String(), hello, "X-Caller",
+		"ann"); response.StatusCode != http.StatusNotFound {
 		t.Errorf("after its pod has gone: HTTP %d with %s", response.StatusCode, text(t, response))
 	}
 }
@@ -199,19 +207,22 @@ func TestOtherStreamsPassAsTheyAre(t *testing.T) {
 		body string
 		err  error
 	}{
-		"a message":                {"event: message\ndata: {}\n\ndata: more\n\n", nil},
-		"nothing":                  {"", nil},
-		"half an event":            {"event: endpoint\ndata: /mcp?freeholdSession=a", nil},
-		"another endpoint":         {"event: endpoint\ndata: /messages?session=a\n\ndata: more\n\n", nil},
-		"no URL":                   {"event: endpoint\ndata: %zz\n\n", nil},
-		"a long event":             {"event: endpoint\ndata: /mcp?freeholdSession=" + strings.Repeat("a", maxEndpoint) + "\n\n", nil},
+		"a message":        {"event: message\ndata: {}\n\ndata: more\n\n", nil},
+		"nothing":          {"", nil},
+		"half an event":    {"event: endpoint\ndata: /mcp?freeholdSession=a", nil},
+		"another endpoint": {"event: endpoint\ndata: /messages?session=a\n\ndata: more\n\n", nil},
+		"no URL":           {"event: endpoint\ndata: %zz\n\n", nil},
+		"a long event": {"event: endpoint\ndata: /mcp?freeholdSession=" + strings.Repeat("a", maxEndpoint) +
+			"\n\n", nil},
 		"an endpoint as the other": {"data: {}\n\nevent: endpoint\ndata: /mcp?freeholdSession=a\n\n", nil},
 		"a bridge's, without keys": {"event: endpoint\ndata: /mcp?freeholdSession=a\n\n", sealed},
 	} {
 		for how, reader := range map[string]func(io.Reader) io.Reader{
-			"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader,
+			"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
+			"with its end": iotest.DataErrReader,
 		} {
-			e := newEndpoint(io.NopCloser(reader(strings.NewReader(tc.body))), func(string) (string, error) { return "", sealed })
+			e := newEndpoint(io.NopCloser(reader(strings.NewReader(tc.body))),
+				func(string) (string, error) { return "", sealed })
 			got, err := io.ReadAll(e)
 			if tc.err == nil && string(got) != tc.body || !errors.Is(err, tc.err) {
 				t.Errorf("%s, %s: %q, %v", name, how, got, err)
@@ -219,11 +230,15 @@ func TestOtherStreamsPassAsTheyAre(t *testing.T) {
 		}
 	}
 	for sent, want := range map[string]string{
-		"event: endpoint\r\ndata: /mcp?freeholdSession=a\r\n\r\ndata: b\n\n":                             "event: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\ndata: b\n\n",
-		": hello\n\nretry: 1\n\nid: 0\ndata:\n\nevent: endpoint\ndata: /mcp?freeholdSession=a\n\n: more": ": hello\n\nretry: 1\n\nid: 0\ndata:\n\nevent: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\n: more",
-		"event: ping\ndata: {}\n\nevent: endpoint\ndata: /mcp?freeholdSession=a\n\n":                     "event: ping\ndata: {}\n\nevent: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\n",
+		"event: endpoint\r\ndata: /mcp?freeholdSession=a\r\n\r\ndata: b\n\n": "event: endpoint\ndata: " +
+			"/mcp?freeholdSession=sealed-a\n\ndata: b\n\n",
+		": hello\n\nretry: 1\n\nid: 0\ndata:\n\nevent: endpoint\ndata: /mcp?freeholdSession=a\n\n: more": ": hello\n\n" +
+			"retry: 1\n\nid: 0\ndata:\n\nevent: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\n: more",
+		"event: ping\ndata: {}\n\nevent: endpoint\ndata: /mcp?freeholdSession=a\n\n": "event: ping\ndata: {}\n\nevent: " +
+			"endpoint\ndata: /mcp?freeholdSession=sealed-a\n\n",
 	} {
-		e := newEndpoint(io.NopCloser(iotest.OneByteReader(strings.NewReader(sent))), func(id string) (string, error) { return "sealed-" + id, nil })
+		e := newEndpoint(io.NopCloser(iotest.OneByteReader(strings.NewReader(sent))),
+			func(id string) (string, error) { return "sealed-" + id, nil })
 		if got, err := io.ReadAll(e); strings.ReplaceAll(string(got), "\n\n\n", "\n\n") != want || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
@@ -243,7 +258,8 @@ func TestAClientOfHTTPAndSSEBelowAPathPostsBelowIt(t *testing.T) {
 	defer ingress.Close()
 	defer ingress.CloseClientConnections()
 	client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-	session, err := client.Connect(ctx, &mcp.SSEClientTransport{Endpoint: ingress.URL + "/team/echo/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
+	session, err := client.Connect(ctx, &mcp.SSEClientTransport{Endpoint: ingress.URL + "/team/echo/mcp"},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,8 @@ const (
 	// CodeNotServed: no MCP endpoint at this path (HTTP 404), or not with this
 	// method (HTTP 405).
 	CodeNotServed = -32017
-	// CodeNotPermitted: the policies of spec.authzConfig do not permit the call, or its caller is not among those who may call. HTTP 200;
-	// the call of a tool gets a result in place of the error.
+	// CodeNotPermitted: the policies of spec.authzConfig do not permit the call, or its caller is not among those who may
+	// call. HTTP 200; the call of a tool gets a result in place of the error.
 	CodeNotPermitted = -32018
 	// CodeNotJudged: the call, or the answer to it, cannot be held against the
 	// policies. HTTP 400, 200 where the arguments alone are to blame, or 502 for the answer.
@@ -59,8 +59,8 @@ const ReasonNoSessions = "NoSessions"
 // retryAfter is how long a caller is asked to wait for a backend that starts.
 const retryAfter = 2 * time.Second
 
-// Answer writes a fault as the whole response to the request called id. That is nil where something is wrong with the HTTP request, whose
-// JSON-RPC message was not read.
+// Answer writes a fault as the whole response to the request called id. That is nil where something is wrong with the
+// HTTP request, whose JSON-RPC message was not read.
 func Answer(w http.ResponseWriter, f *jsonrpc.Fault, id []byte) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if f.Code == CodeBackendStarting {

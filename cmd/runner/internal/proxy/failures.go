@@ -45,7 +45,8 @@ func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
 		return noKey(unsealed.error)
 	case errors.As(err, &keyless):
 		// Every call goes to another proxy, or to this one in the same way.
-		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v", keyless).Because(ReasonNoSessions, keyless.Error())
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v",
+			keyless).Because(ReasonNoSessions, keyless.Error())
 	case flight.lost(err):
 		return errSessionGone
 	}
@@ -55,7 +56,8 @@ func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
 func (p *Proxy) unreached(err error) *jsonrpc.Fault {
 	var refusal *remote.Refusal
 	if errors.As(err, &refusal) {
-		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal).Because(refusal.Reason, refusal.Message)
+		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal).
+			Because(refusal.Reason, refusal.Message)
 	}
 	// One that starts is asked by the runner, which tells why it does not answer.
 	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
@@ -66,7 +68,9 @@ func (p *Proxy) unreached(err error) *jsonrpc.Fault {
 		host = p.config.Backend.Hostname() // the port of its Service is none that its author wrote
 	}
 	if !p.backend.answered.Load() {
-		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting, "BackendStarting: the backend %s has not answered yet: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
+			"BackendStarting: the backend %s has not answered yet: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
 	}
-	return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "BackendUnreachable: no answer from the backend %s: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
+	return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable,
+		"BackendUnreachable: no answer from the backend %s: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
 }

@@ -76,10 +76,14 @@ func TestARedirectOfTheBackendIsNamed(t *testing.T) {
 		status int
 		says   string
 	}{
-		"a slash too few": {http.MethodPost, http.StatusTemporaryRedirect, "NotMCP: the backend redirects to /mcp/ (HTTP 307), which is not followed: write the path of its MCP endpoint into spec.path"},
-		"for good":        {http.MethodPost, http.StatusPermanentRedirect, "redirects to /mcp/ (HTTP 308)"},
-		"not modified":    {http.MethodPost, http.StatusNotModified, ""},
-		"of a stream":     {http.MethodGet, http.StatusTemporaryRedirect, ""},
+		"a slash too few": {
+			http.MethodPost, http.StatusTemporaryRedirect,
+			"NotMCP: the backend redirects to /mcp/ (HTTP 307), which is not followed: write the path of its MCP endpoint " +
+				"into spec.path",
+		},
+		"for good":     {http.MethodPost, http.StatusPermanentRedirect, "redirects to /mcp/ (HTTP 308)"},
+		"not modified": {http.MethodPost, http.StatusNotModified, ""},
+		"of a stream":  {http.MethodGet, http.StatusTemporaryRedirect, ""},
 	} {
 		b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "http://"+r.Host+"/mcp/?x=y")
@@ -92,7 +96,8 @@ func TestARedirectOfTheBackendIsNamed(t *testing.T) {
 			}
 			continue
 		}
-		if body := text(t, response); response.StatusCode != http.StatusBadGateway || !strings.Contains(body, tc.says) || !strings.Contains(body, `"reason":"NotMCP"`) {
+		if body := text(t, response); response.StatusCode != http.StatusBadGateway || !strings.Contains(body, tc.says) ||
+			!strings.Contains(body, `"reason":"NotMCP"`) {
 			t.Errorf("%s: HTTP %d %s", name, response.StatusCode, body)
 		}
 	}
@@ -217,7 +222,8 @@ func TestBothSidesAreAskedForSignsOfLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	backend, err := front(t, Config{}, "http://"+listener.Addr().String()).proxy.backend.dial(t.Context(), "tcp", listener.Addr().String())
+	backend, err := front(t, Config{}, "http://"+listener.Addr().String()).
+		proxy.backend.dial(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,19 +60,57 @@ var headerSeeds = []struct {
 	lines, body, answer string
 	trust               bool
 }{
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nMcp-Session-Id: s1\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: =?base64?w6k=?=\r\nMcp-Param-User_id: 7\r\nMcp_Session_Id: s2\r\nMcp-Session_Id: s2\r\nMcp_Param-User: 8", "{}", "Content-Type: application/json\r\nMcp-Session-Id: s1\r\nContent-Length: 2", false},
-	{"Host: echo-proxy\r\nTransfer-Encoding: chunked\r\nTrailer: X-Forwarded-User", "2\r\n{}\r\n0\r\nX-Forwarded-User: admin\r\n\r\n", "Content-Type: text/event-stream", false},
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nTransfer-Encoding: chunked", "0\r\n\r\nGET /mcp HTTP/1.1\r\n\r\n", "", false},
-	{"Host: lb.example.com\r\nContent-Length: 2\r\nConnection: close, X-Forwarded-User\r\nX-Forwarded-User: admin\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: 5.6.7.8\r\nForwarded: for=1.2.3.4", "{}", "Connection: Mcp-Session-Id\r\nMcp-Session-Id: hop", true},
-	{"Host: lb.example.com\r\nContent-Length: 2\r\nConnection: close,x-forwarded-for , Forwarded\r\nX_Forwarded_User: admin\r\nX-Forwarded-For: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\nX-Forwarded-User: admin", "{}", "", true},
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nX_Forwarded_User: admin\r\nREMOTE_USER: admin\r\nImpersonate_User: admin\r\nAuthorization: Bearer x\r\nX-Auth-Request-Email: a\r\nX-Auth-Request-Api-Key: a\r\nX-Api-Key: k\r\nRemote-Groups: a\r\nClient-Cert: a\r\nX-Amzn-Oidc-Identity: a\r\nCookie: a=b", "{}", "Keep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nUpgrade: h2c", false},
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\nTE: trailers, deflate\r\nProxy-Connection: keep-alive", "{}", "Trailer: X-After\r\nTransfer-Encoding: chunked", false},
-	{"Host: echo-proxy:8000\r\nContent-Length: 2\r\nOrigin: http://echo-proxy:8000\r\nSec-Fetch-Site: same-origin", "{}", "Set-Cookie: a=b\r\nSet-Cookie: c=d", false},
-	{"Host: evil.example.net\r\nContent-Length: 2\r\nOrigin: http://evil.example.net\r\nSec-Fetch-Site: same-origin", "{}", "", false},
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin: https://app.example.com\r\nOrigin: https://evil.example.net", "{}", "", false},
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin:\r\nOrigin: https://evil.example.net", "{}", "Content-Length: 2\r\nContent-Length: 3", false},
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin: https://app.example.com", "{}", "Vary: Accept\r\nAccess-Control-Allow-Origin: *\r\nAlt-Svc: clear", false},
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nExpect: 100-continue\r\nUser-Agent:\r\nAccept-Encoding: gzip\r\nX-Folded: a\r\n b", "{}", "Content-Encoding: gzip\r\nX-Accel-Buffering: yes", false},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nMcp-Session-Id: s1\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: " +
+		"tools/call\r\nMcp-Name: =?base64?w6k=?=\r\nMcp-Param-User_id: 7\r\nMcp_Session_Id: s2\r\nMcp-Session_Id: s2\r\n" +
+		"Mcp_Param-User: 8", "{}", "Content-Type: application/json\r\nMcp-Session-Id: s1\r\nContent-Length: 2", false},
+	{
+		"Host: echo-proxy\r\nTransfer-Encoding: chunked\r\nTrailer: X-Forwarded-User",
+		"2\r\n{}\r\n0\r\nX-Forwarded-User: admin\r\n\r\n", "Content-Type: text/event-stream", false,
+	},
+	{
+		"Host: echo-proxy\r\nContent-Length: 2\r\nTransfer-Encoding: chunked", "0\r\n\r\nGET /mcp HTTP/1.1\r\n\r\n", "",
+		false,
+	},
+	{
+		"Host: lb.example.com\r\nContent-Length: 2\r\nConnection: close, X-Forwarded-User\r\nX-Forwarded-User: admin\r\n" +
+			"X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: 5.6.7.8\r\nForwarded: for=1.2.3.4", "{}",
+		"Connection: Mcp-Session-Id\r\nMcp-Session-Id: hop", true,
+	},
+	{"Host: lb.example.com\r\nContent-Length: 2\r\nConnection: close,x-forwarded-for , Forwarded\r\nX_Forwarded_User: " +
+		"admin\r\nX-Forwarded-For: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\nX-Forwarded-User: admin", "{}", "", true},
+	{
+		"Host: echo-proxy\r\nContent-Length: 2\r\nX_Forwarded_User: admin\r\nREMOTE_USER: admin\r\nImpersonate_User: " +
+			"admin\r\nAuthorization: Bearer x\r\nX-Auth-Request-Email: a\r\nX-Auth-Request-Api-Key: a\r\nX-Api-Key: k\r\n" +
+			"Remote-Groups: a\r\nClient-Cert: a\r\nX-Amzn-Oidc-Identity: a\r\nCookie: a=b", "{}",
+		"Keep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nUpgrade: h2c", false,
+	},
+	{
+		"Host: echo-proxy\r\nContent-Length: 2\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: " +
+			"AAMA\r\nTE: trailers, deflate\r\nProxy-Connection: keep-alive", "{}",
+		"Trailer: X-After\r\nTransfer-Encoding: chunked", false,
+	},
+	{
+		"Host: echo-proxy:8000\r\nContent-Length: 2\r\nOrigin: http://echo-proxy:8000\r\nSec-Fetch-Site: same-origin", "{}",
+		"Set-Cookie: a=b\r\nSet-Cookie: c=d", false,
+	},
+	{
+		"Host: evil.example.net\r\nContent-Length: 2\r\nOrigin: http://evil.example.net\r\nSec-Fetch-Site: same-origin", "{}",
+		"", false,
+	},
+	{
+		"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin: https://app.example.com\r\nOrigin: https://evil.example.net", "{}",
+		"", false,
+	},
+	{
+		"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin:\r\nOrigin: https://evil.example.net", "{}",
+		"Content-Length: 2\r\nContent-Length: 3", false,
+	},
+	{
+		"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin: https://app.example.com", "{}",
+		"Vary: Accept\r\nAccess-Control-Allow-Origin: *\r\nAlt-Svc: clear", false,
+	},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nExpect: 100-continue\r\nUser-Agent:\r\nAccept-Encoding: gzip\r\n" +
+		"X-Folded: a\r\n b", "{}", "Content-Encoding: gzip\r\nX-Accel-Buffering: yes", false},
 }
 
 // reference is how the standard library reads a request: nil if it is none. ok
@@ -122,7 +160,8 @@ func judgeRequest(t *testing.T, in *http.Request, raw string, trust bool) {
 		t.Errorf("Host %q became %q", in.Host, host)
 	}
 	if !mayPass(in) {
-		t.Errorf("passed with Host %q, Origin %q and Sec-Fetch-Site %q", in.Host, in.Header["Origin"], in.Header["Sec-Fetch-Site"])
+		t.Errorf("passed with Host %q, Origin %q and Sec-Fetch-Site %q", in.Host, in.Header["Origin"],
+			in.Header["Sec-Fetch-Site"])
 	}
 	dropped := ofOneHop(in.Header)
 	said := http.Header{} // what a backend may read of the client's
@@ -185,9 +224,10 @@ func isOurs(hostport string) bool {
 
 // sayable are the names that a client may say to a backend, as docs/security.md has
 // them.
-var sayable = regexp.MustCompile(`^(accept|accept-encoding|accept-language|cache-control|content-encoding|content-length|content-type|expect|user-agent|` +
-	`last-event-id|mcp-.*|origin|sec-fetch-(site|mode|dest)|access-control-request-(method|headers)|` +
-	`traceparent|tracestate|baggage|b3|x-b3-.*|x-request-id|x-correlation-id|.*api-?key)$`)
+var sayable = regexp.MustCompile(
+	`^(accept|accept-encoding|accept-language|cache-control|content-encoding|content-length|content-type|expect|user-agent|` +
+		`last-event-id|mcp-.*|origin|sec-fetch-(site|mode|dest)|access-control-request-(method|headers)|` +
+		`traceparent|tracestate|baggage|b3|x-b3-.*|x-request-id|x-correlation-id|.*api-?key)$`)
 
 // mayBeSaid reports whether a client may say this to a backend. Nobody may in a
 // spelling that CGI and what follows it read as another, but for parameters, where tools
@@ -199,15 +239,17 @@ func mayBeSaid(name string, trust bool) bool {
 		return strings.HasPrefix(low, "mcp-param-")
 	case strings.HasPrefix(low, "x-forwarded-"), low == "forwarded":
 		return trust
-	case strings.HasPrefix(low, "x-remote-"), strings.HasPrefix(low, "x-auth-request-"), strings.HasPrefix(low, "impersonate-"):
+	case strings.HasPrefix(low, "x-remote-"), strings.HasPrefix(low, "x-auth-request-"),
+		strings.HasPrefix(low, "impersonate-"):
 		return false
 	}
 	return sayable.MatchString(low)
 }
 
 // ofHost are names of headers that no backend says, lower-case: about the host, its logins, and which pages may read.
-var ofHost = regexp.MustCompile(`^(www-authenticate|set-cookie|clear-site-data|strict-transport-security|alt-svc|service-worker-allowed|` +
-	`nel|report-to|reporting-endpoints|access-control-.*)$`)
+var ofHost = regexp.MustCompile(
+	`^(www-authenticate|set-cookie|clear-site-data|strict-transport-security|alt-svc|service-worker-allowed|` +
+		`nel|report-to|reporting-endpoints|access-control-.*)$`)
 
 // judgeResponse compares what the backend said with the bytes that the client got.
 func judgeResponse(t *testing.T, origin []string, answer, raw string) {
@@ -230,7 +272,8 @@ func judgeResponse(t *testing.T, origin []string, answer, raw string) {
 	}
 	said["Vary"] = append([]string{"Origin"}, said["Vary"]...)
 	if slices.Equal(origin, []string{"https://app.example.com"}) {
-		said["Access-Control-Allow-Origin"], said["Access-Control-Expose-Headers"] = origin, []string{"Mcp-Session-Id, WWW-Authenticate, Retry-After"}
+		said["Access-Control-Allow-Origin"], said["Access-Control-Expose-Headers"] = origin,
+			[]string{"Mcp-Session-Id, WWW-Authenticate, Retry-After"}
 	}
 	if eventStream(out) {
 		said["X-Accel-Buffering"] = []string{"no"}

@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// An event stream that a GET has opened may be silent for hours. While it is in the hands of net/http it takes the goroutine of its handler,
-// whose stack is as large as the way to the backend is deep, a second one, and 10 KiB of buffers. So once the backend has answered, the
-// connection is taken over, the handler returns, and two small goroutines are left: one waits for the backend, one for the client to leave.
+// An event stream that a GET has opened may be silent for hours. While it is in the hands of net/http it takes the
+// goroutine of its handler, whose stack is as large as the way to the backend is deep, a second one, and 10 KiB of
+// buffers. So once the backend has answered, the connection is taken over, the handler returns, and two small
+// goroutines are left: one waits for the backend, one for the client to leave.
 
 const (
 	// discarded is how much a client may send on the connection of an open stream, in bytes. It is told that
@@ -39,12 +40,13 @@ type Filter interface {
 	http.ResponseWriter
 	// Unwrap is the writer that it was made with.
 	Unwrap() http.ResponseWriter
-	// Follow has it write to another writer from now on, until end is called. It is false for an answer that it does not pass on
-	// part by part.
+	// Follow has it write to another writer from now on, until end is called. It is false for an answer that it does not
+	// pass on part by part.
 	Follow(to http.ResponseWriter) (end func(), follows bool)
 }
 
-// hold returns a writer for a request whose stream can be taken: over HTTP/1.1, whose connection is the request's alone.
+// hold returns a writer for a request whose stream can be taken: over HTTP/1.1, whose connection is the request's
+// alone.
 func hold(w http.ResponseWriter, r *http.Request) *held {
 	_, ok := w.(http.Hijacker)
 	if !ok || r.Method != http.MethodGet || r.ProtoMajor != 1 || r.ProtoMinor != 1 {
@@ -53,8 +55,8 @@ func hold(w http.ResponseWriter, r *http.Request) *held {
 	return &held{ResponseWriter: w}
 }
 
-// take leaves the answer without a body. What is between the proxy and the client must see the body: where it is no Filter, nothing
-// is taken.
+// take leaves the answer without a body. What is between the proxy and the client must see the body: where it is no
+// Filter, nothing is taken.
 func (h *held) take(response *http.Response) {
 	if h == nil || response.StatusCode != http.StatusOK || len(response.Trailer) > 0 {
 		return

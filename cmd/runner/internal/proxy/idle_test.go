@@ -21,8 +21,8 @@ import (
 // idleStreams is how many are open at once, to tell what one takes.
 const idleStreams = 400
 
-// silent is the address of a backend that opens a stream for each request, sends one event and is silent from then on. It has no goroutine for
-// a stream, so that what this process takes is the proxy's.
+// silent is the address of a backend that opens a stream for each request, sends one event and is silent from then on.
+// It has no goroutine for a stream, so that what this process takes is the proxy's.
 func silent(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,17 +49,20 @@ func silent(t *testing.T) string {
 			opened = append(opened, conn)
 			reader.Reset(conn)
 			if message(reader) == nil {
-				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk("data: 1\n\n"))
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "+
+					"chunked\r\n\r\n"+chunk("data: 1\n\n"))
 			}
 		}
 	}()
 	return listener.Addr().String()
 }
 
-// taken is what one of many open streams takes of this process, in bytes of heap and of stacks, and how many goroutines.
+// taken is what one of many open streams takes of this process, in bytes of heap and of stacks, and how many
+// goroutines.
 func taken(t *testing.T, address string) (bytes, goroutines float64) {
 	t.Helper()
-	request := []byte("GET /mcp HTTP/1.1\r\nHost: localhost\r\nUser-Agent: test\r\nAccept: text/event-stream\r\n" + modernHeaders + "\r\n")
+	request := []byte("GET /mcp HTTP/1.1\r\nHost: localhost\r\nUser-Agent: test\r\nAccept: text/event-stream\r\n" +
+		modernHeaders + "\r\n")
 	reader, conns := bufio.NewReader(nil), make([]net.Conn, 0, idleStreams)
 	open := func() {
 		conn, err := net.Dial("tcp", address)
@@ -112,7 +115,8 @@ func kept() (bytes, goroutines float64) {
 func TestAnIdleStreamTakesLittle(t *testing.T) {
 	ours, goroutines := taken(t, strings.TrimPrefix(front(t, Config{}, "http://"+silent(t)).url, "http://"))
 	bare, bareGoroutines := taken(t, bareProxy(t, silent(t)))
-	t.Logf("an idle stream takes %.0f bytes and %.1f goroutines, of a bare ReverseProxy %.0f and %.1f", ours, goroutines, bare, bareGoroutines)
+	t.Logf("an idle stream takes %.0f bytes and %.1f goroutines, of a bare ReverseProxy %.0f and %.1f", ours, goroutines,
+		bare, bareGoroutines)
 	if ours > 18<<10 || goroutines > 2.1 {
 		t.Errorf("an idle stream takes %.0f bytes and %.1f goroutines, want at most 18 KiB and 2", ours, goroutines)
 	}

@@ -152,5 +152,6 @@ func settle(t *testing.T, b *bench, before level) {
 		}
 	}
 	stacks := make([]byte, 64<<10)
-	t.Errorf("before it held %+v, after %d clients %+v:\n%s", before, connects, after, stacks[:runtime.Stack(stacks, true)])
+	t.Errorf("before it held %+v, after %d clients %+v:\n%s", before, connects, after,
+		stacks[:runtime.Stack(stacks, true)])
 }

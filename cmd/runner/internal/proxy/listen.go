@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// silence is how long a client may leave what it was sent without a word, whether it is gone or reads nothing. A client that nothing is
-	// sent to is asked for a sign of life as often as Go does it (net.KeepAliveConfig), which comes to the same time.
+	// silence is how long a client may leave what it was sent without a word, whether it is gone or reads nothing. A
+	// client that nothing is sent to is asked for a sign of life as often as Go does it (net.KeepAliveConfig), which comes
+	// to the same time.
 	silence = 150 * time.Second
 	// tcpUserTimeout is TCP_USER_TIMEOUT of tcp(7), which package syscall lacks. Connections have that of their listener.
 	tcpUserTimeout = 18

@@ -29,7 +29,8 @@ func newMetrics() metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freehold_proxy_requests_total",
 			Help: "Requests by HTTP method, and by what the client got: the HTTP status, aborted (an answer that broke off), " +
-				"left (the client left before the end of its answer), denied (by policies, or because of who calls) or other (a status that HTTP does not define).",
+				"left (the client left before the end of its answer), denied (by policies, or because of who calls) or other (a " +
+				"status that HTTP does not define).",
 		}, []string{"method", "code"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "freehold_proxy_call_duration_seconds",
@@ -51,16 +52,18 @@ func (p *Proxy) Metrics() []prometheus.Collector {
 			calls, _ := p.traffic.count()
 			return float64(calls)
 		}),
-		gauge("freehold_proxy_streams", "Event streams that are open and answer no call: those of GET requests, and subscriptions.", func() float64 {
-			_, streams := p.traffic.count()
-			return float64(streams)
-		}),
-		gauge("freehold_proxy_backend_reachable", "1 once the backend has answered, and 0 while the last call could not connect to it.", func() float64 {
-			if p.unreachable.Load() || !p.backend.answered.Load() {
-				return 0
-			}
-			return 1
-		}),
+		gauge("freehold_proxy_streams",
+			"Event streams that are open and answer no call: those of GET requests, and subscriptions.", func() float64 {
+				_, streams := p.traffic.count()
+				return float64(streams)
+			}),
+		gauge("freehold_proxy_backend_reachable",
+			"1 once the backend has answered, and 0 while the last call could not connect to it.", func() float64 {
+				if p.unreachable.Load() || !p.backend.answered.Load() {
+					return 0
+				}
+				return 1
+			}),
 	}
 }
 

@@ -38,7 +38,8 @@ func counts(t *testing.T, p *Proxy) (samples map[string]float64, rows string) {
 			key := strings.TrimSpace(strings.TrimPrefix(f.GetName(), "freehold_proxy_") + " " + strings.Join(labels, " "))
 			samples[key] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
-		rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(names, ", "), f.GetHelp())
+		rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()),
+			strings.Join(names, ", "), f.GetHelp())
 	}
 	return samples, rows
 }
@@ -95,7 +96,8 @@ func TestRequestsAreCounted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer close(leave)
-		if response, err := http.DefaultTransport.RoundTrip(b.request(http.MethodPost, "/mcp", "hang").WithContext(ctx)); err == nil {
+		if response, err := http.DefaultTransport.RoundTrip(
+			b.request(http.MethodPost, "/mcp", "hang").WithContext(ctx)); err == nil {
 			_ = response.Body.Close()
 		}
 	}()
@@ -107,18 +109,22 @@ func TestRequestsAreCounted(t *testing.T) {
 	<-leave
 	stream := b.call(http.MethodGet, "/mcp", "", "Accept", "text/event-stream")
 	want := map[string]float64{
-		"requests_total 202 POST": 2, "requests_total other POST": 1, "requests_total 404 GET": 1, "requests_total 405 other": 1,
-		"requests_total denied POST": 1, "requests_total 403 DELETE": 1, "requests_total aborted POST": 1, "requests_total left POST": 1, "requests_total 200 GET": 1,
+		"requests_total 202 POST": 2, "requests_total other POST": 1, "requests_total 404 GET": 1,
+		"requests_total 405 other":   1,
+		"requests_total denied POST": 1, "requests_total 403 DELETE": 1, "requests_total aborted POST": 1,
+		"requests_total left POST": 1, "requests_total 200 GET": 1,
 		"call_duration_seconds": 5, "calls_in_flight": 0, "streams": 1, "backend_reachable": 1,
 	}
 	got, rows := counts(t, b.proxy)
-	for end := time.Now().Add(patience); !cmp.Equal(got, want) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !cmp.Equal(got, want) &&
+		time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		got, rows = counts(t, b.proxy)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	_ = stream.Body.Close()
-	golden.Part(t, "../../../../docs/metrics.md", "<!-- generated from cmd/runner/internal/proxy -->\n", "<!-- end of the proxy's -->\n",
+	golden.Part(t, "../../../../docs/metrics.md", "<!-- generated from cmd/runner/internal/proxy -->\n",
+		"<!-- end of the proxy's -->\n",
 		"| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n"+rows)
 }

@@ -39,7 +39,8 @@ func newOrigins(allowed, hosts []string) *origins {
 // rebound is the refusal of a request under a host name that anybody may have
 // pointed to this address.
 func rebound(r *http.Request) error {
-	return fmt.Errorf("host %q is not a name of this server: write the URL that clients call into spec.proxy.publicURL", r.Host)
+	return fmt.Errorf("host %q is not a name of this server: write the URL that clients call into spec.proxy.publicURL",
+		r.Host)
 }
 
 // check returns why a request is refused. Requests without Origin and

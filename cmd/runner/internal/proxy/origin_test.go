@@ -28,9 +28,12 @@ func TestOrigins(t *testing.T) {
 		"same origin by address":                {"[::1]:8000", "http://[::1]:8000", "same-origin", true},
 		"same origin by address without a port": {"10.1.2.3", "http://10.1.2.3", "same-origin", true},
 		"same name but another port":            {"localhost:8000", "http://localhost:9000", "same-site", false},
-		"rebound name":                          {"evil.example.net:8000", "http://evil.example.net:8000", "same-origin", false},
-		"rebound name, by an old browser":       {"evil.example.net:8000", "http://evil.example.net:8000", "", false},
-		"rebound name without Origin":           {"evil.example.net:8000", "", "same-origin", false},
+		"rebound name": {
+			"evil.example.net:8000", "http://evil.example.net:8000", "same-origin",
+			false,
+		},
+		"rebound name, by an old browser": {"evil.example.net:8000", "http://evil.example.net:8000", "", false},
+		"rebound name without Origin":     {"evil.example.net:8000", "", "same-origin", false},
 	} {
 		if name == "no browser" {
 			r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
@@ -63,9 +66,11 @@ func TestRefusedOriginIsAnswered(t *testing.T) {
 		t.Error("a call reached the backend")
 	}))
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		wantFault(t, b.call(method, "/mcp", "", "Origin", "https://evil.example.net"), http.StatusForbidden, CodeOriginRefused, "allowedOrigins")
+		wantFault(t, b.call(method, "/mcp", "", "Origin", "https://evil.example.net"), http.StatusForbidden,
+			CodeOriginRefused, "allowedOrigins")
 	}
 	other := b.request(http.MethodGet, "/mcp", "")
 	other.Host = "mcp.example.com"
-	wantFault(t, b.do(other), http.StatusForbidden, CodeOriginRefused, `host "mcp.example.com" is not a name of this server`)
+	wantFault(t, b.do(other), http.StatusForbidden, CodeOriginRefused,
+		`host "mcp.example.com" is not a name of this server`)
 }

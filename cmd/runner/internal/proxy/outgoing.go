@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// longestDirect is the longest body that is read as a whole before it is sent, in bytes. Longer ones, those of no stated length and
-// those that wait for 100 (Continue) are http.Transport's: they are sent while they come.
+// longestDirect is the longest body that is read as a whole before it is sent, in bytes. Longer ones, those of no
+// stated length and those that wait for 100 (Continue) are http.Transport's: they are sent while they come.
 const longestDirect = 16 << 10
 
 // readBody is the body of a call that has been read.
@@ -23,11 +23,12 @@ func (*readBody) Close() error { return nil }
 // errLongBody is why a call is not sent.
 var errLongBody = errors.New("the request body is longer than its Content-Length")
 
-// gather reads the body of a call that can be made in its goroutine, and puts it in place of the request's. It returns the errors of the
-// body, and errLongBody.
+// gather reads the body of a call that can be made in its goroutine, and puts it in place of the request's. It returns
+// the errors of the body, and errLongBody.
 func gather(request *http.Request) error {
 	n := request.ContentLength
-	if request.Method != http.MethodPost || n <= 0 || n > longestDirect || request.Header["Expect"] != nil || request.Body == nil || request.Close {
+	if request.Method != http.MethodPost || n <= 0 || n > longestDirect || request.Header["Expect"] != nil ||
+		request.Body == nil || request.Close {
 		return nil
 	}
 	data := make([]byte, n)
@@ -74,8 +75,8 @@ func (b *heldBody) again() {
 	b.closed = false
 }
 
-// release has the body closed with the last attempt. That one's transport may still look for the body's end, and takes a body
-// that is closed meanwhile for a failed request.
+// release has the body closed with the last attempt. That one's transport may still look for the body's end, and takes
+// a body that is closed meanwhile for a failed request.
 func (b *heldBody) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -61,9 +61,12 @@ func newPods(hostport string) *pods {
 	if err != nil {
 		host, port = hostport, "80"
 	}
-	return &pods{host: host, port: port, now: time.Now, lookupSRV: net.DefaultResolver.LookupSRV, lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
-		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	}}
+	return &pods{
+		host: host, port: port, now: time.Now, lookupSRV: net.DefaultResolver.LookupSRV,
+		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		},
+	}
 }
 
 // onlyPod is one address that needs no resolver.
@@ -164,7 +167,9 @@ func (p *pods) portsOf(ctx context.Context, all []netip.Addr) answer {
 	if err != nil || len(records) == 0 {
 		return answer{all: all}
 	}
-	slices.SortFunc(records, func(a, b *net.SRV) int { return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port)) })
+	slices.SortFunc(records, func(a, b *net.SRV) int {
+		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
+	})
 	same := func(a, b *net.SRV) bool { return a.Target == b.Target && a.Port == b.Port }
 	if p.last.ports != nil && slices.Equal(all, p.last.all) && slices.EqualFunc(records, p.last.records, same) {
 		return p.last

@@ -28,10 +28,16 @@ func TestAnOldListOfPodsHoldsForNobody(t *testing.T) {
 		err   error
 		want  error
 	}{
-		{0, nil, nil}, {stalePods, errAway, nil}, {freshPods, errAway, errAway}, {0, errAway, errAway}, {missing, errAway, errAway}, {missing, nil, nil},
+		{0, nil, nil},
+		{stalePods, errAway, nil},
+		{freshPods, errAway, errAway},
+		{0, errAway, errAway},
+		{missing, errAway, errAway},
+		{missing, nil, nil},
 	} {
 		now, err = now.Add(step.after), step.err
-		if known, got := p.list(t.Context(), freshPods); !errors.Is(got, step.want) || slices.Contains(known, pod) != (got == nil) {
+		if known, got := p.list(t.Context(), freshPods); !errors.Is(got, step.want) ||
+			slices.Contains(known, pod) != (got == nil) {
 			t.Errorf("%s later: got %s and %v, want %v", step.after, known, got, step.want)
 		}
 	}
@@ -56,15 +62,61 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 		want    [2]string
 		asked   int
 	}{
-		{"a resolver that knows no ports", both, nil, &net.DNSError{IsNotFound: true}, both, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 1},
-		{"all on one", both, []*net.SRV{record("one.", 8080), record("two.", 8080)}, nil, both, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 3},
-		{"the same again", both, []*net.SRV{record("two.", 8080), record("one.", 8080)}, nil, both, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 1},
-		{"one of new content", both, []*net.SRV{record("one.", 8080), record("two.", 9441)}, nil, both, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 3},
+		{
+			"a resolver that knows no ports", both, nil, &net.DNSError{IsNotFound: true}, both,
+			[2]string{"10.0.0.1:8080", "10.0.0.2:8080"},
+			1,
+		},
+		{
+			"all on one", both,
+			[]*net.SRV{record("one.", 8080), record("two.", 8080)},
+			nil, both,
+			[2]string{"10.0.0.1:8080", "10.0.0.2:8080"},
+			3,
+		},
+		{
+			"the same again", both,
+			[]*net.SRV{record("two.", 8080), record("one.", 8080)},
+			nil, both,
+			[2]string{"10.0.0.1:8080", "10.0.0.2:8080"},
+			1,
+		},
+		{
+			"one of new content", both,
+			[]*net.SRV{record("one.", 8080), record("two.", 9441)},
+			nil, both,
+			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			3,
+		},
 		{"a resolver that fails", both, nil, errAway, both, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 1},
-		{"the older pod in one answer alone", both, []*net.SRV{record("two.", 9441)}, nil, two, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 2},
-		{"the newer pod in one answer alone", one, []*net.SRV{record("two.", 9441)}, nil, two, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 2},
-		{"the older pod is gone", two, []*net.SRV{record("two.", 9441)}, nil, two, [2]string{"10.0.0.1:9441", "10.0.0.2:9441"}, 2},
-		{"a pod without a name yet", one, []*net.SRV{record("gone.", 8080)}, nil, one, [2]string{"10.0.0.1:9441", "10.0.0.2:9441"}, 2},
+		{
+			"the older pod in one answer alone", both,
+			[]*net.SRV{record("two.", 9441)},
+			nil, two,
+			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			2,
+		},
+		{
+			"the newer pod in one answer alone", one,
+			[]*net.SRV{record("two.", 9441)},
+			nil, two,
+			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			2,
+		},
+		{
+			"the older pod is gone", two,
+			[]*net.SRV{record("two.", 9441)},
+			nil, two,
+			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
+			2,
+		},
+		{
+			"a pod without a name yet", one,
+			[]*net.SRV{record("gone.", 8080)},
+			nil, one,
+			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
+			2,
+		},
 	} {
 		asked := 0
 		p.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {

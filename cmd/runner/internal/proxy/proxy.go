@@ -25,7 +25,8 @@ type Config struct {
 	// for it if its path has exactly these bytes: no trailing slash, no dots,
 	// no percent-encoding, no redirect. The query is passed on.
 	Path string
-	// BelowPath says that clients call the proxy below a path which their Ingress removes: a URL that leads them back is relative then.
+	// BelowPath says that clients call the proxy below a path which their Ingress removes: a URL that leads them back is
+	// relative then.
 	BelowPath bool
 	// Backend has the scheme and the host:port of the backend.
 	Backend *url.URL
@@ -46,14 +47,14 @@ type Config struct {
 	// Guard, if not nil, stands in front of the backend: it answers itself what it
 	// does not pass on, and calls failed for a body that cannot be read.
 	Guard func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
-	// Translate, if not nil, stands between the guard and the backend: it passes requests on with pass, makes requests of its own
-	// with send, and calls failed for a body that cannot be read. Where the backend leads a request of its own to another path, the
-	// refusal says so: Location.
+	// Translate, if not nil, stands between the guard and the backend: it passes requests on with pass, makes requests of
+	// its own with send, and calls failed for a body that cannot be read. Where the backend leads a request of its own to
+	// another path, the refusal says so: Location.
 	Translate func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
 	// Sessions, if not nil, is how sessions are found. Without it ids pass as they are.
 	Sessions *Sessions
-	// Caller, if not nil, is who sent a request, which the backend is told: it is a bridge, and bounds what one caller has of it. ""
-	// is nobody that is known.
+	// Caller, if not nil, is who sent a request, which the backend is told: it is a bridge, and bounds what one caller has
+	// of it. "" is nobody that is known.
 	Caller func(*http.Request) string
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
@@ -148,7 +149,8 @@ func New(config Config) *Proxy {
 	return p
 }
 
-// shared gives each caller that has logged in its share of the requests on their way. An address has its share of connections.
+// shared gives each caller that has logged in its share of the requests on their way. An address has its share of
+// connections.
 func (p *Proxy) shared(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who := p.config.LoggedIn(r); who != "" {
@@ -164,8 +166,8 @@ func (p *Proxy) shared(next http.Handler) http.Handler {
 	})
 }
 
-// send makes a request that is not the client's own. A drain waits for the client's, and ends that: what it asked for ends by itself,
-// after the backend has been told.
+// send makes a request that is not the client's own. A drain waits for the client's, and ends that: what it asked for
+// ends by itself, after the backend has been told.
 func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
 	flight := p.traffic.flight(r, p.limited(w, r))
 	defer flight.body.end()
@@ -237,8 +239,10 @@ func (p *Proxy) judge(r *http.Request) *jsonrpc.Fault {
 		return jsonrpc.Fail(http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at %s", p.config.Path)
 	case p.config.Refusal != "":
 		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNotEnforced, "%s", p.config.Refusal)
-	case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodDelete && r.Method != http.MethodOptions:
-		return jsonrpc.Fail(http.StatusMethodNotAllowed, CodeNotServed, "NotServed: an MCP endpoint takes POST, GET and DELETE")
+	case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodDelete &&
+		r.Method != http.MethodOptions:
+		return jsonrpc.Fail(http.StatusMethodNotAllowed, CodeNotServed,
+			"NotServed: an MCP endpoint takes POST, GET and DELETE")
 	case r.ContentLength > MaxBody:
 		return errTooLarge
 	}
@@ -248,7 +252,8 @@ func (p *Proxy) judge(r *http.Request) *jsonrpc.Fault {
 	return nil
 }
 
-var errTooLarge = jsonrpc.Fail(http.StatusRequestEntityTooLarge, CodeBodyRefused, "BodyRefused: the request body is larger than %d bytes", MaxBody)
+var errTooLarge = jsonrpc.Fail(http.StatusRequestEntityTooLarge, CodeBodyRefused,
+	"BodyRefused: the request body is larger than %d bytes", MaxBody)
 
 // response looks at the backend's answer before it is passed on.
 func (p *Proxy) response(response *http.Response) error {
@@ -261,9 +266,11 @@ func (p *Proxy) response(response *http.Response) error {
 			return err
 		}
 	}
-	// Its client would follow it at the proxy's host, where nothing else is served. A GET that leads elsewhere is one without a stream.
+	// Its client would follow it at the proxy's host, where nothing else is served. A GET that leads elsewhere is one
+	// without a stream.
 	if p.config.Remote == nil && response.Request.Method == http.MethodPost {
-		if err := remote.Redirected(response, "the backend", "write the path of its MCP endpoint into spec.path"); err != nil {
+		if err := remote.Redirected(response, "the backend",
+			"write the path of its MCP endpoint into spec.path"); err != nil {
 			flightOf(response.Request.Context()).leads = media.Leads(response)
 			return err
 		}

@@ -158,7 +158,8 @@ func TestABridgeIsToldWhoCalls(t *testing.T) {
 		"another backend": {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := seen(t, Config{Caller: tc.caller}, func(r *http.Request) { r.Header.Set(protocol.HeaderCaller, "hash of another") })
+			got := seen(t, Config{Caller: tc.caller},
+				func(r *http.Request) { r.Header.Set(protocol.HeaderCaller, "hash of another") })
 			if told := got[protocol.HeaderCaller]; !slices.Equal(told, tc.want) {
 				t.Errorf("it is told %q", told)
 			}
@@ -222,12 +223,14 @@ func TestABackendsHeadersHaveALimit(t *testing.T) {
 		}
 	}))
 	b.call(http.MethodPost, "/mcp", "{}")
-	wantFault(t, b.call(http.MethodPost, "/mcp", "{ }"), http.StatusBadGateway, CodeBackendUnreachable, "BackendUnreachable")
+	wantFault(t, b.call(http.MethodPost, "/mcp", "{ }"), http.StatusBadGateway, CodeBackendUnreachable,
+		"BackendUnreachable")
 }
 
 func TestTrustedLoadBalancerThatSaysNothing(t *testing.T) {
 	got := seen(t, Config{TrustForwardedHeaders: true}, func(r *http.Request) { r.Host = "mcp.example.com" })
-	if got.Get("X-Forwarded-Host") != "mcp.example.com" || got.Get("X-Forwarded-Proto") != "http" || got.Get("X-Forwarded-For") != "127.0.0.1" {
+	if got.Get("X-Forwarded-Host") != "mcp.example.com" || got.Get("X-Forwarded-Proto") != "http" ||
+		got.Get("X-Forwarded-For") != "127.0.0.1" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -242,7 +245,8 @@ func TestBodyIsCapped(t *testing.T) {
 		t.Errorf("the backend got %s bytes of %d", got, MaxBody)
 	}
 	tooLong := append(whole, ' ')
-	wantFault(t, b.call(http.MethodPost, "/mcp", string(tooLong)), http.StatusRequestEntityTooLarge, CodeBodyRefused, "4194304")
+	wantFault(t, b.call(http.MethodPost, "/mcp", string(tooLong)), http.StatusRequestEntityTooLarge, CodeBodyRefused,
+		"4194304")
 
 	chunked := b.request(http.MethodPost, "/mcp", "")
 	chunked.Body, chunked.ContentLength = io.NopCloser(bytes.NewReader(tooLong)), -1
@@ -271,7 +275,8 @@ func TestBackendThatIsNotThere(t *testing.T) {
 	}
 	b := front(t, Config{}, "http://"+address)
 	response := b.call(http.MethodPost, "/mcp", "{}")
-	wantFault(t, response, http.StatusServiceUnavailable, CodeBackendStarting, "has not answered yet: it refuses connections")
+	wantFault(t, response, http.StatusServiceUnavailable, CodeBackendStarting,
+		"has not answered yet: it refuses connections")
 	if response.Header.Get("Retry-After") != "2" {
 		t.Errorf("Retry-After is %q", response.Header.Get("Retry-After"))
 	}
@@ -290,7 +295,8 @@ func TestBackendThatIsNotThere(t *testing.T) {
 	b.proxy.backend.patience = 200 * time.Millisecond
 	for _, least := range []time.Duration{b.proxy.backend.patience / 2, 0} {
 		began := time.Now()
-		wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable, "it refuses connections")
+		wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable,
+			"it refuses connections")
 		if took := time.Since(began); took < least {
 			t.Errorf("a call waited %s for another pod, want at least %s", took, least)
 		}
@@ -301,7 +307,8 @@ func TestBackendThatIsNotThere(t *testing.T) {
 
 func TestBackendWhoseNameIsUnknown(t *testing.T) {
 	b := front(t, Config{}, "http://no-such-backend.invalid:80")
-	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusServiceUnavailable, CodeBackendStarting, "its name cannot be resolved")
+	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusServiceUnavailable, CodeBackendStarting,
+		"its name cannot be resolved")
 }
 
 func TestBackendThatHangsUpBeforeItAnswers(t *testing.T) {
@@ -313,7 +320,8 @@ func TestBackendThatHangsUpBeforeItAnswers(t *testing.T) {
 		}
 	}))
 	b.call(http.MethodPost, "/mcp", "{}")
-	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable, "broke the connection off")
+	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable,
+		"broke the connection off")
 	if n := calls.Load(); n != 2 {
 		t.Errorf("the backend saw %d calls: a call that may have run was repeated", n)
 	}
@@ -330,7 +338,8 @@ func TestAnAnswerThatIsNotWholeHasItsStatus(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		response := b.call(method, "/mcp", "{}")
 		body, err := io.ReadAll(response.Body)
-		if response.StatusCode != http.StatusMethodNotAllowed || string(body) != "short" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		if response.StatusCode != http.StatusMethodNotAllowed || string(body) != "short" ||
+			!errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: HTTP %d with %q, %v", method, response.StatusCode, body, err)
 		}
 	}

@@ -16,11 +16,13 @@ import (
 // from, and what a gateway has found.
 var passed = setOf(
 	// content, and what of it the client wants
-	"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "User-Agent",
+	"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type",
+	"Expect", "User-Agent",
 	// event streams
 	"Last-Event-Id",
 	// pages in browsers, which backends may want to judge as well
-	"Origin", "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site", "Access-Control-Request-Headers", "Access-Control-Request-Method",
+	"Origin", "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site", "Access-Control-Request-Headers",
+	"Access-Control-Request-Method",
 	// traces
 	"Traceparent", "Tracestate", "Baggage", "B3", "X-Correlation-Id", "X-Request-Id",
 	// the transport's own, which ReverseProxy has set

@@ -17,10 +17,12 @@ type question struct {
 // before it answers.
 func handler(options *mcp.StreamableHTTPOptions) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1.2.3"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "echo"}, func(ctx context.Context, r *mcp.CallToolRequest, q question) (*mcp.CallToolResult, any, error) {
-		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1})
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: q.Text}}}, nil, err
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "echo"},
+		func(ctx context.Context, r *mcp.CallToolRequest, q question) (*mcp.CallToolResult, any, error) {
+			err := r.Session.NotifyProgress(ctx,
+				&mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1})
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: q.Text}}}, nil, err
+		})
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options)
 }
 
@@ -51,7 +53,9 @@ func TestClientOfTheSDK(t *testing.T) {
 			}))
 			progress := make(chan struct{}, 1)
 			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-				ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress <- struct{}{} },
+				ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
+					progress <- struct{}{}
+				},
 			})
 			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: b.url + "/mcp"},
 				&mcp.ClientSessionOptions{ProtocolVersion: tc.asked})
@@ -95,11 +99,12 @@ func distinct(methods chan string) []string {
 func TestClientOfTheSDKReadsWhyACallEnded(t *testing.T) {
 	running := make(chan struct{})
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		close(running)
-		<-ctx.Done()
-		return nil, nil, ctx.Err()
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "hang"},
+		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			close(running)
+			<-ctx.Done()
+			return nil, nil, ctx.Err()
+		})
 	b := serve(t, Config{}, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}))
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).

@@ -84,7 +84,8 @@ func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 	}
 	switch {
 	case len(ids) == 0:
-		if f.place.opens = p.pods != nil && opensOld(r); f.place.opens || r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header) {
+		if f.place.opens = p.pods != nil && opensOld(r); f.place.opens ||
+			r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header) {
 			f.place.begins, f.place.caller = true, p.config.Sessions.Caller(r)
 		}
 		return nil
@@ -210,7 +211,8 @@ var (
 )
 
 func noKey(err error) *jsonrpc.Fault {
-	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: sessions are not served, calls without one are: %v", err).Because(ReasonNoSessions, err.Error())
+	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions,
+		"NoSessions: sessions are not served, calls without one are: %v", err).Because(ReasonNoSessions, err.Error())
 }
 
 // lost reports whether a request failed because nobody is at its session's pod any

@@ -33,7 +33,8 @@ func TestASessionOfAServerElsewhereIsItsCallersAtEachProxy(t *testing.T) {
 		response := proxy.in(id, http.MethodPost, "hello", "X-Caller", "ann")
 		got := answered(t, response)
 		if !far.ids[got["own"]] || strings.Contains(id, got["own"]) || response.Header.Get(protocol.HeaderSession) != id {
-			t.Errorf("proxy %d asked for %q, and answers for %q; the client has %q", i, got["own"], response.Header.Get(protocol.HeaderSession), id)
+			t.Errorf("proxy %d asked for %q, and answers for %q; the client has %q", i, got["own"],
+				response.Header.Get(protocol.HeaderSession), id)
 		}
 	}
 	own := answered(t, proxies[1].in(id, http.MethodPost, "hello", "X-Caller", "ann"))["own"]
@@ -55,7 +56,8 @@ func TestASessionOfAServerElsewhereIsItsCallersAtEachProxy(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 			response := tc.at.in(tc.id, method, "hello", "X-Caller", tc.caller)
-			if body := text(t, response); response.StatusCode != http.StatusNotFound || !strings.Contains(body, "SessionNotFound") {
+			if body := text(t, response); response.StatusCode != http.StatusNotFound ||
+				!strings.Contains(body, "SessionNotFound") {
 				t.Errorf("%s, %s: HTTP %d with %s", name, method, response.StatusCode, body)
 			}
 		}
@@ -72,7 +74,8 @@ func TestAServerElsewhereThatIsDownEndsNoSession(t *testing.T) {
 	id, _ := f.open()
 	b.stop(b.pods[0])
 	response := f.in(id, http.MethodPost, "hello")
-	if body := text(t, response); response.StatusCode != http.StatusBadGateway || !strings.Contains(body, "BackendUnreachable") {
+	if body := text(t, response); response.StatusCode != http.StatusBadGateway ||
+		!strings.Contains(body, "BackendUnreachable") {
 		t.Errorf("HTTP %d with %s", response.StatusCode, body)
 	}
 }
@@ -82,7 +85,8 @@ func TestWithoutAKeyNoSessionOfAServerElsewhereBegins(t *testing.T) {
 	b := newBackends(t, 1)
 	f := b.beforeRemote(filepath.Join(t.TempDir(), "none"), "here")
 	response := f.call(http.MethodPost, "/mcp", initialize)
-	if body := text(t, response); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get(protocol.HeaderSession) != "" {
+	if body := text(t, response); response.StatusCode != http.StatusServiceUnavailable ||
+		response.Header.Get(protocol.HeaderSession) != "" {
 		t.Errorf("HTTP %d with %s", response.StatusCode, body)
 	}
 	if got := answered(t, f.call(http.MethodPost, "/mcp", "hello")); got["body"] != "hello" {

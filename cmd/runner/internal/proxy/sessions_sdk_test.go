@@ -15,10 +15,12 @@ func TestTheSDKsClientKeepsItsSessionThroughTwoProxies(t *testing.T) {
 	b, secret := newBackends(t, 3), secretOf(t)
 	for _, p := range b.pods {
 		server := mcp.NewServer(&mcp.Implementation{Name: p.address.String(), Version: "1"}, nil)
-		mcp.AddTool(server, &mcp.Tool{Name: "where"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: p.address.String()}}}, nil, nil
-		})
-		p.Config.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+		mcp.AddTool(server, &mcp.Tool{Name: "where"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: p.address.String()}}}, nil, nil
+			})
+		p.Config.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+			&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
 	}
 	proxies := []*bench{b.before(secret), b.before(secret)}
 	turn := 0
@@ -31,7 +33,11 @@ func TestTheSDKsClientKeepsItsSessionThroughTwoProxies(t *testing.T) {
 	at := map[string]bool{}
 	for _, revision := range []string{"", "2025-11-25", "", "2025-06-18", "", "2025-11-25"} {
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: proxies[0].url + "/mcp", HTTPClient: inTurn, DisableStandaloneSSE: true, MaxRetries: -1},
+		session, err := client.Connect(t.Context(),
+			&mcp.StreamableClientTransport{
+				Endpoint: proxies[0].url + "/mcp", HTTPClient: inTurn, DisableStandaloneSSE: true,
+				MaxRetries: -1,
+			},
 			&mcp.ClientSessionOptions{ProtocolVersion: revision})
 		if err != nil {
 			t.Fatalf("revision %q: %v", revision, err)

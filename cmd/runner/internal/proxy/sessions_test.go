@@ -138,14 +138,16 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]string{"pod": p.address.String(), "method": r.Method, "own": id, "body": string(body)})
+	_ = json.NewEncoder(w).Encode(
+		map[string]string{"pod": p.address.String(), "method": r.Method, "own": id, "body": string(body)})
 }
 
 // secretOf is a directory with a key, of k unless a letter is given.
 func secretOf(t *testing.T, letter ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "current"), []byte(strings.Repeat(append(letter, "k")[0], 32)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "current"), []byte(strings.Repeat(append(letter, "k")[0], 32)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -162,8 +164,9 @@ func (b *backends) before(secret string, change ...func(*Config)) *bench {
 // sealed is the configuration of such a proxy.
 func (b *backends) sealed(secret string, change ...func(*Config)) Config {
 	config := Config{Sessions: &Sessions{
-		Keys: session.Follow(secret, "echo-session", "uid-1"), Pods: "echo-backend-headless:" + b.port, Content: "0123456789abcdef",
-		Caller: func(r *http.Request) session.Caller { return callerCalled(r.Header.Get("X-Caller")) },
+		Keys: session.Follow(secret, "echo-session", "uid-1"), Pods: "echo-backend-headless:" + b.port,
+		Content: "0123456789abcdef",
+		Caller:  func(r *http.Request) session.Caller { return callerCalled(r.Header.Get("X-Caller")) },
 	}}
 	for _, c := range change {
 		c(&config)
@@ -218,7 +221,8 @@ func TestASessionStaysAtItsPodWhicheverProxyIsAsked(t *testing.T) {
 				t.Errorf("the backend was asked for %q", got["own"])
 			}
 		}
-		if got := answered(t, proxies[1].in(id, http.MethodDelete, "")); got["pod"] != pod || got["method"] != http.MethodDelete {
+		if got := answered(t, proxies[1].in(id, http.MethodDelete, "")); got["pod"] != pod ||
+			got["method"] != http.MethodDelete {
 			t.Errorf("the end of the session at %s: %v", pod, got)
 		}
 	}
@@ -233,7 +237,8 @@ func TestAStreamIsResumedAtItsPod(t *testing.T) {
 	for range 4 {
 		id, pod := b.before(secret).open()
 		stream := b.before(secret).in(id, http.MethodGet, "", "Last-Event-ID", "7")
-		if got, want := nextEvent(t, bufio.NewReader(stream.Body)), fmt.Sprintf("data: %s after %q\n\n", pod, "7"); got != want {
+		if got, want := nextEvent(t, bufio.NewReader(stream.Body)),
+			fmt.Sprintf("data: %s after %q\n\n", pod, "7"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -252,7 +257,8 @@ func TestRequestsWithoutSessionsAreLeftToTheService(t *testing.T) {
 		t.Errorf("the resolver was asked %d times", b.asked)
 	}
 	// A backend that makes a session of one names a pod that nobody knows.
-	response := f.call(http.MethodPost, "/mcp", initialize, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call")
+	response := f.call(http.MethodPost, "/mcp", initialize, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method",
+		"tools/call")
 	if ids := response.Header[protocol.HeaderSession]; answered(t, response)["own"] == "" || len(ids) > 0 {
 		t.Errorf("got the backend's own id %q", ids)
 	}
@@ -282,12 +288,13 @@ func TestASessionThatIsNotTheCallersIsNotFound(t *testing.T) {
 	elsewhere := b.before(secret, func(c *Config) { c.Sessions.Keys = session.Follow(secret, "other-session", "uid-2") })
 	foreign, _ := elsewhere.open("X-Caller", "ann")
 	for name, request := range map[string]*http.Request{
-		"another caller's":  f.request(http.MethodPost, "/mcp", "x", "X-Caller", "bob", protocol.HeaderSession, id),
-		"nobody's":          f.request(http.MethodPost, "/mcp", "x", protocol.HeaderSession, id),
-		"another server's":  f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", protocol.HeaderSession, foreign),
-		"the backend's own": f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", protocol.HeaderSession, anyKey(b.pods[0].ids)),
-		"none":              f.request(http.MethodGet, "/mcp", "", "X-Caller", "ann", protocol.HeaderSession, "-"),
-		"changed":           f.request(http.MethodDelete, "/mcp", "", "X-Caller", "ann", protocol.HeaderSession, id[:len(id)-1]),
+		"another caller's": f.request(http.MethodPost, "/mcp", "x", "X-Caller", "bob", protocol.HeaderSession, id),
+		"nobody's":         f.request(http.MethodPost, "/mcp", "x", protocol.HeaderSession, id),
+		"another server's": f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", protocol.HeaderSession, foreign),
+		"the backend's own": f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", protocol.HeaderSession,
+			anyKey(b.pods[0].ids)),
+		"none":    f.request(http.MethodGet, "/mcp", "", "X-Caller", "ann", protocol.HeaderSession, "-"),
+		"changed": f.request(http.MethodDelete, "/mcp", "", "X-Caller", "ann", protocol.HeaderSession, id[:len(id)-1]),
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantFault(t, f.do(request), http.StatusNotFound, CodeSessionNotFound, "send an initialize")
@@ -447,7 +454,8 @@ func TestWithoutAKeyNoSessionBegins(t *testing.T) {
 	if ids := response.Header[protocol.HeaderSession]; len(ids) > 0 {
 		t.Errorf("the backend's own id is told: %q", ids)
 	}
-	wantFault(t, response, http.StatusServiceUnavailable, CodeNoSessions, "the Secret echo-session has no key for session ids")
+	wantFault(t, response, http.StatusServiceUnavailable, CodeNoSessions,
+		"the Secret echo-session has no key for session ids")
 	wantFault(t, f.in("abc", http.MethodPost, "x"), http.StatusServiceUnavailable, CodeNoSessions, "does not exist")
 	answered(t, f.call(http.MethodPost, "/mcp", "x")) // what has no session is served
 }
@@ -479,7 +487,8 @@ func TestACallThatHasRunIsNotSentAgain(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})
 	}
-	wantFault(t, b.before(secretOf(t)).call(http.MethodPost, "/mcp", "x"), http.StatusServiceUnavailable, CodeBackendStarting, "broke the connection off")
+	wantFault(t, b.before(secretOf(t)).call(http.MethodPost, "/mcp", "x"), http.StatusServiceUnavailable,
+		CodeBackendStarting, "broke the connection off")
 	count := 0
 	ran.Range(func(any, any) bool { count++; return true })
 	if count != 1 {

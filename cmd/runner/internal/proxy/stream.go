@@ -97,7 +97,8 @@ func (s *stream) ending() []byte {
 	}
 }
 
-var errGone = jsonrpc.Fail(http.StatusOK, CodeBackendGone, "BackendGone: the backend broke the stream off before it answered; the call may have run")
+var errGone = jsonrpc.Fail(http.StatusOK, CodeBackendGone,
+	"BackendGone: the backend broke the stream off before it answered; the call may have run")
 
 // listenEnd is the result with which a server ends a subscription gracefully
 // (MCP specification 2026-07-28, subscriptions/listen).

@@ -49,18 +49,30 @@ func TestTheAnswerInAStream(t *testing.T) {
 		id, sent string
 		want     bool
 	}{
-		"a result":                       {"12", `data: {"jsonrpc":"2.0","id":12,"result":{"content":[]}}` + "\n\n", true},
-		"its id last":                    {"12", `data: {"result":{"id":7,"a":["id",{"id":8}]},"jsonrpc":"2.0","id": 12 }` + "\n\n", true},
-		"an error":                       {`"a"`, `data:{"id":"a","error":{"code":1}}` + "\r\n\r\n", true},
-		"with escapes":                   {`"aé\""`, `data: {"id" : "\u0061\u00e9\"","result":"\\\"}"}` + "\n\n", true},
-		"in more lines":                  {"12", "event: message\ndata: {\"id\":\ndata: 12,\ndata: \"result\":1}\n: ping\n\n", true},
-		"after other messages":           {"12", "data: {\"method\":\"x\",\"id\":12}\n\ndata: {\"id\":12,\"result\":1}\n\n", true},
-		"a number written otherwise":     {"12", `data: {"id":1.2e1,"result":1}` + "\n\n", true},
-		"half of it":                     {"12", `data: {"id":12,"result":1}` + "\n", false},
-		"another id":                     {"12", `data: {"id":13,"result":1}` + "\n\n", false},
-		"an id that begins so":           {"12", `data: {"id":123,"result":1}` + "\n\n", false},
-		"a text of the number":           {"12", `data: {"id":"12","result":1}` + "\n\n", true},
-		"a request of the backend's":     {"12", `data: {"id":12,"method":"sampling/createMessage","params":{"result":1}}` + "\n\n", false},
+		"a result": {"12", `data: {"jsonrpc":"2.0","id":12,"result":{"content":[]}}` + "\n\n", true},
+		"its id last": {
+			"12",
+			`data: {"result":{"id":7,"a":["id",{"id":8}]},"jsonrpc":"2.0","id": 12 }` + "\n\n", true,
+		},
+		"an error":     {`"a"`, `data:{"id":"a","error":{"code":1}}` + "\r\n\r\n", true},
+		"with escapes": {`"aé\""`, `data: {"id" : "\u0061\u00e9\"","result":"\\\"}"}` + "\n\n", true},
+		"in more lines": {
+			"12", "event: message\ndata: {\"id\":\ndata: 12,\ndata: \"result\":1}\n: ping\n\n",
+			true,
+		},
+		"after other messages": {
+			"12", "data: {\"method\":\"x\",\"id\":12}\n\ndata: {\"id\":12,\"result\":1}\n\n",
+			true,
+		},
+		"a number written otherwise": {"12", `data: {"id":1.2e1,"result":1}` + "\n\n", true},
+		"half of it":                 {"12", `data: {"id":12,"result":1}` + "\n", false},
+		"another id":                 {"12", `data: {"id":13,"result":1}` + "\n\n", false},
+		"an id that begins so":       {"12", `data: {"id":123,"result":1}` + "\n\n", false},
+		"a text of the number":       {"12", `data: {"id":"12","result":1}` + "\n\n", true},
+		"a request of the backend's": {
+			"12",
+			`data: {"id":12,"method":"sampling/createMessage","params":{"result":1}}` + "\n\n", false,
+		},
 		"an id inside":                   {"12", `data: {"result":{"id":12},"id":7}` + "\n\n", false},
 		"an id in a text":                {"12", `data: {"result":"\",\"id\":12,\"","id":7}` + "\n\n", false},
 		"an id in a notification":        {"12", `data: {"method":"x","params":{"id":12,"result":1}}` + "\n\n", false},

@@ -59,7 +59,8 @@ func TestWhatComesOverATakenStreamIsWhatWasSent(t *testing.T) {
 		t.Errorf("%d bytes came, other than the %d that were sent", len(got), sent.Len())
 	}
 	h := response.Header
-	if h.Get("X-Of-The-Backend") != "yes" || h.Get("Content-Type") != "text/event-stream" || h.Get("X-Accel-Buffering") != "no" || h.Get("Date") == "" || !response.Close {
+	if h.Get("X-Of-The-Backend") != "yes" || h.Get("Content-Type") != "text/event-stream" ||
+		h.Get("X-Accel-Buffering") != "no" || h.Get("Date") == "" || !response.Close {
 		t.Errorf("got %v, and that the connection ends: %v", h, response.Close)
 	}
 }
@@ -148,7 +149,8 @@ func TestWhatAClientSendsOnATakenStream(t *testing.T) {
 	get := "GET /mcp%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	_, _ = fmt.Fprintf(conn, get+get, "", "") // the second is never answered
 	got, err := io.ReadAll(r)
-	if err != nil || strings.Count(string(got), "HTTP/1.1 200 OK") != 1 || !strings.HasSuffix(string(got), "data: 2\n\n\r\n0\r\n\r\n") {
+	if err != nil || strings.Count(string(got), "HTTP/1.1 200 OK") != 1 ||
+		!strings.HasSuffix(string(got), "data: 2\n\n\r\n0\r\n\r\n") {
 		t.Errorf("got %q, %v", got, err)
 	}
 	conn, r = b.dial()
@@ -254,13 +256,28 @@ func TestAnswersToAGET(t *testing.T) {
 		status int
 		body   string
 	}{
-		"an interim answer first": {"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + stream + "\r\ndata: 1\n\n", 200, "data: 1\n\n"},
-		"interim answers only":    {strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", MaxHeader/30), http.StatusServiceUnavailable, ""},
-		"long headers":            {stream + "X-Long: " + strings.Repeat("x", MaxHeader) + "\r\n\r\ndata: 1\n\n", http.StatusServiceUnavailable, ""},
-		"another protocol":        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", http.StatusServiceUnavailable, ""},
-		"no HTTP":                 {"SSH-2.0-x\r\n", http.StatusServiceUnavailable, ""},
-		"nothing":                 {"", http.StatusServiceUnavailable, ""},
-		"one of stated length":    {"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 2\r\n\r\nnoXX", http.StatusMethodNotAllowed, "no"},
+		"an interim answer first": {
+			"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + stream + "\r\ndata: 1\n\n", 200,
+			"data: 1\n\n",
+		},
+		"interim answers only": {
+			strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", MaxHeader/30),
+			http.StatusServiceUnavailable, "",
+		},
+		"long headers": {
+			stream + "X-Long: " + strings.Repeat("x", MaxHeader) + "\r\n\r\ndata: 1\n\n",
+			http.StatusServiceUnavailable, "",
+		},
+		"another protocol": {
+			"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+			http.StatusServiceUnavailable, "",
+		},
+		"no HTTP": {"SSH-2.0-x\r\n", http.StatusServiceUnavailable, ""},
+		"nothing": {"", http.StatusServiceUnavailable, ""},
+		"one of stated length": {
+			"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 2\r\n\r\nnoXX",
+			http.StatusMethodNotAllowed, "no",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := front(t, Config{}, raw(t, tc.answer))
@@ -279,7 +296,8 @@ func TestAnswersToAGET(t *testing.T) {
 func TestAFilterThatPanicsEndsItsStream(t *testing.T) {
 	var said bytes.Buffer
 	s := &idle{filter: panicking{}, log: slog.New(slog.NewTextHandler(&said, nil))}
-	if err := s.write(make([]byte, 100), 10); !errors.Is(err, http.ErrAbortHandler) || !strings.Contains(said.String(), "panicked") {
+	if err := s.write(make([]byte, 100), 10); !errors.Is(err, http.ErrAbortHandler) ||
+		!strings.Contains(said.String(), "panicked") {
 		t.Errorf("got %v, and in the log %s", err, said.String())
 	}
 }

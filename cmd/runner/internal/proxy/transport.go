@@ -57,9 +57,12 @@ type transport struct {
 }
 
 func newTransport(to *remote.Server, service string, pods *pods) *transport {
-	t := &transport{service: service, pods: pods, patience: dialPatience, life: connectionLife, remote: to, dialer: net.Dialer{
-		Timeout: dialTime, KeepAliveConfig: remote.KeepAlive,
-	}}
+	t := &transport{
+		service: service, pods: pods, patience: dialPatience, life: connectionLife, remote: to,
+		dialer: net.Dialer{
+			Timeout: dialTime, KeepAliveConfig: remote.KeepAlive,
+		},
+	}
 	if to != nil {
 		t.life, t.dialer = remoteLife, to.Dialer()
 	}

@@ -13,7 +13,8 @@ import (
 // idleWires is how many connections to one address wait for a call.
 const idleWires = 256
 
-// callBuffer is how much of the answer to a call is read at once, and streamBuffer of an event stream while little comes, in bytes.
+// callBuffer is how much of the answer to a call is read at once, and streamBuffer of an event stream while little
+// comes, in bytes.
 const callBuffer, streamBuffer = 4 << 10, 512
 
 // errLongHead is why an answer's headers are not read any further.
@@ -132,8 +133,8 @@ type unsentError struct{ error }
 // Unwrap is why.
 func (e *unsentError) Unwrap() error { return e.error }
 
-// send writes a message as far as the system takes it at once: all of it, unless the backend is slow. It writes the rest while the
-// answer is read, since a backend may answer before it has read the message. It returns an *unsentError.
+// send writes a message as far as the system takes it at once: all of it, unless the backend is slow. It writes the
+// rest while the answer is read, since a backend may answer before it has read the message. It returns an *unsentError.
 func (c *wire) send(message []byte) error {
 	if c.raw == nil {
 		_, err := c.Write(message)

@@ -13,7 +13,8 @@ import (
 // https://www.iana.org/assignments/iana-ipv6-special-registry.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-	"192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+	"192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+	"224.0.0.0/3",
 	// Azure's metadata and DNS have a public address:
 	// https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
 	"168.63.129.16/32",
@@ -59,5 +60,8 @@ func (s *Server) Connect(_ context.Context, _, address string, _ syscall.RawConn
 	if host := s.URL.Hostname(); host != ip.String() {
 		is = host + " leads to " + ip.String() + ", which is"
 	}
-	return &Refusal{AddressNotAllowed, is + " no public address: write another url, or the network of this address into spec.allowedNetworks"}
+	return &Refusal{
+		AddressNotAllowed,
+		is + " no public address: write another url, or the network of this address into spec.allowedNetworks",
+	}
 }

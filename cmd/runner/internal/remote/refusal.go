@@ -35,16 +35,22 @@ func (r *Refusal) Error() string { return r.Reason + ": " + r.Message }
 func (r *Refusal) Because() (reason, detail string) { return r.Reason, r.Message }
 
 func refusedCredentials(status int) error {
-	return &Refusal{CredentialsRefused, fmt.Sprintf("the server at spec.url refuses the credentials that the proxy presents (HTTP %d): correct spec.headers", status)}
+	return &Refusal{
+		CredentialsRefused,
+		fmt.Sprintf("the server at spec.url refuses the credentials that the proxy presents (HTTP %d): correct spec.headers",
+			status),
+	}
 }
 
-// Redirected is the refusal of an answer that leads elsewhere, nil for any other one. who has given it, and cure is what to write instead.
+// Redirected is the refusal of an answer that leads elsewhere, nil for any other one. who has given it, and cure is
+// what to write instead.
 func Redirected(response *http.Response, who, cure string) error {
 	to, redirects := media.Redirects(response)
 	if !redirects {
 		return nil
 	}
-	return &Refusal{NotMCP, fmt.Sprintf("%s redirects %s (HTTP %d), which is not followed: %s", who, to, response.StatusCode, cure)}
+	return &Refusal{NotMCP, fmt.Sprintf("%s redirects %s (HTTP %d), which is not followed: %s", who, to,
+		response.StatusCode, cure)}
 }
 
 // untrusted words why a TLS handshake failed, if that is not for the network.
@@ -65,7 +71,8 @@ func (s *Server) untrusted(err error) error {
 	case errors.As(err, &invalid):
 		says = "is not valid: renew it"
 	case errors.As(err, &plain):
-		return &Refusal{NotTrusted, "the server at spec.url does not speak TLS at this port: write another port, or http:// with allowHTTP"}
+		return &Refusal{NotTrusted, "the server at spec.url does not speak TLS at this port: write another port, or " +
+			"http:// with allowHTTP"}
 	case errors.As(err, &alert):
 		return &Refusal{NotTrusted, fmt.Sprintf("the server at spec.url refuses the TLS connection (%s)", alert)}
 	default:

@@ -59,7 +59,8 @@ func New(config runconfig.Remote, files string) (*Server, error) {
 // the page that calls: the proxy has judged it, and the server would compare it with
 // its own name.
 func (s *Server) Address(out *http.Request) {
-	out.URL.Scheme, out.URL.Host, out.URL.Path, out.URL.RawPath, out.Host = s.URL.Scheme, s.URL.Host, s.URL.Path, s.URL.RawPath, ""
+	out.URL.Scheme, out.URL.Host, out.URL.Path, out.URL.RawPath, out.Host = s.URL.Scheme, s.URL.Host, s.URL.Path,
+		s.URL.RawPath, ""
 	for _, name := range []string{"Origin", "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site"} {
 		out.Header.Del(name)
 	}
@@ -90,12 +91,20 @@ func (s *Server) readHeaders() (http.Header, error) {
 		if h.Secret != nil {
 			data, err := os.ReadFile(filepath.Join(s.files, runconfig.HeaderFile(h.Name)))
 			if err != nil {
-				return nil, &Refusal{CredentialsRefused, fmt.Sprintf("the value of header %s cannot be read: write it under its key into the Secret that spec.headers names", h.Name)}
+				return nil, &Refusal{
+					CredentialsRefused,
+					fmt.Sprintf("the value of header %s cannot be read: write it under its key into the Secret that spec.headers "+
+						"names", h.Name),
+				}
 			}
 			value = strings.TrimSpace(string(data)) // most files end in a newline
 		}
 		if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return nil, &Refusal{CredentialsRefused, fmt.Sprintf("the value of header %s is empty, or not visible ASCII characters alone: correct it in the Secret that spec.headers names", h.Name)}
+			return nil, &Refusal{
+				CredentialsRefused,
+				fmt.Sprintf("the value of header %s is empty, or not visible ASCII characters alone: correct it in the Secret "+
+					"that spec.headers names", h.Name),
+			}
 		}
 		headers[http.CanonicalHeaderKey(h.Name)] = []string{value}
 	}

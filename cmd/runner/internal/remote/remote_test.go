@@ -47,11 +47,13 @@ func TestOnlyPublicAddressesAreConnectedTo(t *testing.T) {
 	for address, want := range map[string]bool{
 		"93.184.215.14": true, "8.8.8.8": true, "2606:4700::6810:84e5": true, "::ffff:8.8.8.8": true,
 		"127.0.0.1": false, "127.8.9.1": false, "::1": false, "0.0.0.0": false, "::": false,
-		"10.1.2.3": false, "172.16.0.1": false, "172.31.255.255": false, "192.168.1.1": false, "fd00:ec2::254": false, "fc00::1": false,
+		"10.1.2.3": false, "172.16.0.1": false, "172.31.255.255": false, "192.168.1.1": false, "fd00:ec2::254": false,
+		"fc00::1":         false,
 		"169.254.169.254": false, "fe80::1": false, "100.100.100.200": false, "168.63.129.16": false, "192.0.0.192": false,
 		"::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false, "::127.0.0.1": false,
-		"64:ff9b::7f00:1": false, "2002:7f00:1::": false, "2001::1": false, "224.0.0.1": false, "ff02::1": false, "255.255.255.255": false,
-		"172.15.0.1": true, "172.32.0.1": true, "100.63.0.1": true, "100.128.0.1": true,
+		"64:ff9b::7f00:1": false, "2002:7f00:1::": false, "2001::1": false, "224.0.0.1": false, "ff02::1": false,
+		"255.255.255.255": false,
+		"172.15.0.1":      true, "172.32.0.1": true, "100.63.0.1": true, "100.128.0.1": true,
 	} {
 		err := server(t, runconfig.Remote{}).Connect(t.Context(), "tcp", net.JoinHostPort(address, "443"), nil)
 		if (err == nil) != want || err != nil && reasonOf(err) != AddressNotAllowed {
@@ -62,7 +64,10 @@ func TestOnlyPublicAddressesAreConnectedTo(t *testing.T) {
 
 func TestANetworkThatIsAllowedIsConnectedTo(t *testing.T) {
 	s := server(t, runconfig.Remote{AllowedNetworks: []string{"10.96.0.0/12", "fd00::/8"}})
-	for address, want := range map[string]bool{"10.96.0.10": true, "::ffff:10.96.0.10": true, "10.95.0.1": false, "fd00::1": true, "169.254.169.254": false} {
+	for address, want := range map[string]bool{
+		"10.96.0.10": true, "::ffff:10.96.0.10": true, "10.95.0.1": false,
+		"fd00::1": true, "169.254.169.254": false,
+	} {
 		if err := s.Connect(t.Context(), "tcp", net.JoinHostPort(address, "443"), nil); (err == nil) != want {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -97,7 +102,8 @@ func TestHeadersAreReadFromFilesAndFollowTheirChanges(t *testing.T) {
 		err := s.Present(out)
 		return out.Header, err
 	}
-	if _, err := present(); reasonOf(err) != CredentialsRefused || !strings.Contains(err.Error(), "the Secret that spec.headers names") {
+	if _, err := present(); reasonOf(err) != CredentialsRefused ||
+		!strings.Contains(err.Error(), "the Secret that spec.headers names") {
 		t.Errorf("without its file: %v", err)
 	}
 	write(t, s, runconfig.HeaderFile("Authorization"), "Bearer one\n")
@@ -121,7 +127,8 @@ func TestARequestIsForTheServerAlone(t *testing.T) {
 	out := httptest.NewRequest(http.MethodPost, "http://proxy.team.svc:8000/mcp?x=1", http.NoBody)
 	out.Header.Set("Origin", "https://page.example.com")
 	server(t, runconfig.Remote{URL: "https://mcp.example.com:8443/v1/mcp"}).Address(out)
-	if got := out.URL.String(); got != "https://mcp.example.com:8443/v1/mcp?x=1" || out.Host != "" || out.Header.Get("Origin") != "" {
+	if got := out.URL.String(); got != "https://mcp.example.com:8443/v1/mcp?x=1" || out.Host != "" ||
+		out.Header.Get("Origin") != "" {
 		t.Errorf("it goes to %s of host %q with %v", got, out.Host, out.Header)
 	}
 }
@@ -132,12 +139,16 @@ func TestAnswersThatAreNotPassedOn(t *testing.T) {
 		200: "", 202: "", 304: "", 400: "", 403: "", 404: "", 405: "", 500: "",
 		401: CredentialsRefused, 407: CredentialsRefused, 301: NotMCP, 302: NotMCP, 307: NotMCP, 308: NotMCP,
 	} {
-		response := &http.Response{StatusCode: status, Header: http.Header{"Www-Authenticate": {"Bearer"}, "Location": {"https://other.example.com/mcp?token=x"}}}
+		response := &http.Response{
+			StatusCode: status,
+			Header:     http.Header{"Www-Authenticate": {"Bearer"}, "Location": {"https://other.example.com/mcp?token=x"}},
+		}
 		err := s.Judge(response)
 		if reasonOf(err) != want {
 			t.Errorf("%d: %v, with %v", status, err, response.Header)
 		}
-		if want == NotMCP && (!strings.Contains(err.Error(), "https://other.example.com/mcp ") || strings.Contains(err.Error(), "token")) {
+		if want == NotMCP && (!strings.Contains(err.Error(), "https://other.example.com/mcp ") ||
+			strings.Contains(err.Error(), "token")) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
@@ -176,17 +187,21 @@ func TestOnlyATrustedCertificateIsBelieved(t *testing.T) {
 	if err := secured(t, trusting("example.com"), address); err != nil {
 		t.Error(err)
 	}
-	if err := secured(t, trusting("other.org"), address); reasonOf(err) != NotTrusted || !strings.Contains(err.Error(), "host of spec.url") {
+	if err := secured(t, trusting("other.org"), address); reasonOf(err) != NotTrusted ||
+		!strings.Contains(err.Error(), "host of spec.url") {
 		t.Errorf("for another host: %v", err)
 	}
-	if err := secured(t, server(t, runconfig.Remote{URL: "https://example.com"}), address); reasonOf(err) != NotTrusted || !strings.Contains(err.Error(), "spec.caBundleRef") {
+	if err := secured(t, server(t, runconfig.Remote{URL: "https://example.com"}), address); reasonOf(err) != NotTrusted ||
+		!strings.Contains(err.Error(), "spec.caBundleRef") {
 		t.Errorf("without the bundle: %v", err)
 	}
-	if err := secured(t, trusting("example.com"), plain.Listener.Addr().String()); reasonOf(err) != NotTrusted || !strings.Contains(err.Error(), "does not speak TLS") {
+	if err := secured(t, trusting("example.com"), plain.Listener.Addr().String()); reasonOf(err) != NotTrusted ||
+		!strings.Contains(err.Error(), "does not speak TLS") {
 		t.Errorf("without TLS: %v", err)
 	}
 	missing := server(t, runconfig.Remote{URL: "https://example.com", CABundle: &runconfig.Key{Name: "ca", Key: "ca.crt"}})
-	if err := secured(t, missing, address); reasonOf(err) != NotTrusted || !strings.Contains(err.Error(), "spec.caBundleRef") {
+	if err := secured(t, missing, address); reasonOf(err) != NotTrusted ||
+		!strings.Contains(err.Error(), "spec.caBundleRef") {
 		t.Errorf("without the file of the bundle: %v", err)
 	}
 	s := trusting("example.com")

@@ -59,7 +59,8 @@ func (s *Server) Transport() http.RoundTripper {
 // RoundTrip implements http.RoundTripper.
 func (o *over) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != o.URL.Scheme || request.URL.Host != o.URL.Host {
-		return nil, &Refusal{NotMCP, "the server at spec.url names an endpoint of another host, which is not called: write the URL of that host into spec.url"}
+		return nil, &Refusal{NotMCP, "the server at spec.url names an endpoint of another host, which is not called: write " +
+			"the URL of that host into spec.url"}
 	}
 	request = request.Clone(request.Context())
 	if err := o.Present(request); err != nil {
@@ -87,7 +88,8 @@ func notEvents(status int) error {
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests:
 		return &Refusal{v1alpha1.ReasonNotAnswering, fmt.Sprintf("the server at spec.url answers with HTTP %d", status)}
 	}
-	return &Refusal{NotMCP, fmt.Sprintf("the server at spec.url answers with HTTP %d: write the URL of its stream of events into spec.url, or another transport", status)}
+	return &Refusal{NotMCP, fmt.Sprintf("the server at spec.url answers with HTTP %d: write the URL of its stream of "+
+		"events into spec.url, or another transport", status)}
 }
 
 func unanswered(err error) error {

@@ -23,7 +23,10 @@ func (s *Server) Secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		bundle, err := os.ReadFile(path)
 		if err != nil {
 			_ = conn.Close() //nolint:errcheck // nothing was sent
-			return nil, &Refusal{NotTrusted, "the certificates of spec.caBundleRef cannot be read: write them under its key into the ConfigMap that it names"}
+			return nil, &Refusal{
+				NotTrusted,
+				"the certificates of spec.caBundleRef cannot be read: write them under its key into the ConfigMap that it names",
+			}
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(bundle) {

@@ -97,7 +97,8 @@ func (k *Keys) versionOf() string {
 	return k.dir
 }
 
-// load reads each entry of a directory. Callers of the server read the error: it does not tell what else is in the Secret.
+// load reads each entry of a directory. Callers of the server read the error: it does not tell what else is in the
+// Secret.
 func (k *Keys) load(dir string) ([]key, error) {
 	entries, err := os.ReadDir(dir)
 	switch {

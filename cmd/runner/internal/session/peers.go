@@ -42,7 +42,8 @@ func (k *Keys) Peers() (*tls.Config, error) {
 				return errStranger
 			}
 			for _, key := range keys {
-				if public, ours := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey); ours && public.Equal(key.peer.Leaf.PublicKey) {
+				if public, ours := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey); ours &&
+					public.Equal(key.peer.Leaf.PublicKey) {
 					return nil
 				}
 			}
@@ -53,7 +54,10 @@ func (k *Keys) Peers() (*tls.Config, error) {
 
 // Accept is Peers of each connection to a listener, with the keys of that moment.
 func (k *Keys) Accept() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return k.Peers() }}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return k.Peers() },
+	}
 }
 
 // peerOf is the certificate that an entry makes: of the same key in each proxy.

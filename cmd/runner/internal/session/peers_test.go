@@ -32,11 +32,17 @@ func TestProxiesOfOneServerKnowEachOther(t *testing.T) {
 		there *Keys
 		know  bool
 	}{
-		"the same key":    {Follow(entries(t, now), "s", "uid-1"), true},
-		"the next beside": {Follow(entries(t, map[string]string{runconfig.SessionKey: "a", "next": "b"}), "s", "uid-1"), true},
-		"the next":        {Follow(entries(t, map[string]string{runconfig.SessionKey: "b", "previous": "a"}), "s", "uid-1"), false},
-		"another key":     {Follow(entries(t, map[string]string{runconfig.SessionKey: "b"}), "s", "uid-1"), false},
-		"another server":  {Follow(entries(t, now), "s", "uid-2"), false},
+		"the same key": {Follow(entries(t, now), "s", "uid-1"), true},
+		"the next beside": {
+			Follow(entries(t, map[string]string{runconfig.SessionKey: "a", "next": "b"}), "s", "uid-1"),
+			true,
+		},
+		"the next": {
+			Follow(entries(t, map[string]string{runconfig.SessionKey: "b", "previous": "a"}), "s", "uid-1"),
+			false,
+		},
+		"another key":    {Follow(entries(t, map[string]string{runconfig.SessionKey: "b"}), "s", "uid-1"), false},
+		"another server": {Follow(entries(t, now), "s", "uid-2"), false},
 	} {
 		for way, ends := range map[string][2]*Keys{"to": {here, tc.there}, "from": {tc.there, here}} {
 			if got := shake(t, ends[0], ends[1]); got != tc.know {

@@ -47,7 +47,10 @@ func must(t *testing.T, err error) {
 
 var (
 	ann  = Caller{Issuer: "https://issuer.example.com", Subject: "ann"}
-	some = Session{Pod: netip.MustParseAddr("10.0.0.7"), ID: "backend-1", Issued: time.Unix(1_800_000_000, 0), Content: Content("0123456789abcdef")}
+	some = Session{
+		Pod: netip.MustParseAddr("10.0.0.7"), ID: "backend-1", Issued: time.Unix(1_800_000_000, 0),
+		Content: Content("0123456789abcdef"),
+	}
 )
 
 func sealed(t *testing.T, k *Keys, caller Caller, s Session) string {
@@ -206,7 +209,8 @@ func TestWithoutAKeyNothingIsSealed(t *testing.T) {
 			_, sealErr := k.Seal(ann, some)
 			_, openErr := k.Open(ann, id)
 			for _, err := range []error{sealErr, openErr} {
-				if err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "Secret echo-session") {
+				if err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), tc.says) ||
+					!strings.Contains(err.Error(), "Secret echo-session") {
 					t.Errorf("got %v, want %q", err, tc.says)
 				}
 			}

@@ -16,8 +16,8 @@ import (
 
 // Bounds of connections on which no key has been shown. Who has none can open them too.
 const (
-	// maxStrangers is how many there are at a time. An address has at most half, and where several have all, one more ends the one that has
-	// waited longest: so other proxies, whose handshakes take milliseconds, get through.
+	// maxStrangers is how many there are at a time. An address has at most half, and where several have all, one more ends
+	// the one that has waited longest: so other proxies, whose handshakes take milliseconds, get through.
 	maxStrangers = 1024
 	// maxShown is how many bytes are read of one. A proxy's handshake is less than a tenth of it.
 	maxShown = 16 << 10
@@ -28,8 +28,8 @@ const (
 // errShown is the error of a handshake that is longer than maxShown.
 var errShown = errors.New("the handshake is too long")
 
-// Listen accepts connections of the server's other proxies, by TLS with the keys of that moment. How much the connections take of others
-// is bounded: those above the bounds of their address are closed at once.
+// Listen accepts connections of the server's other proxies, by TLS with the keys of that moment. How much the
+// connections take of others is bounded: those above the bounds of their address are closed at once.
 func (k *Keys) Listen(from net.Listener) net.Listener {
 	return &peers{Listener: from, config: k.Accept(), places: share.New(maxStrangers, share.Half(maxStrangers))}
 }
@@ -66,7 +66,8 @@ func (p *peers) Accept() (net.Conn, error) {
 	}
 }
 
-// admit has a connection wait among the strangers. It ends the one that has waited longest where there is no place for any.
+// admit has a connection wait among the strangers. It ends the one that has waited longest where there is no place for
+// any.
 func (p *peers) admit(conn net.Conn) (leave func(), err error) {
 	left, err := p.places.Take(budget.Address(conn.RemoteAddr().String()), 1)
 	if errors.Is(err, share.ErrAll) && p.end() {
@@ -100,8 +101,8 @@ func (p *peers) end() bool {
 	return true
 }
 
-// peerConn is a connection that leaves the strangers at the end of its handshake. To look whose key was shown is not enough: a certificate
-// can be shown by who does not have its key, and the signature comes behind it.
+// peerConn is a connection that leaves the strangers at the end of its handshake. To look whose key was shown is not
+// enough: a certificate can be shown by who does not have its key, and the signature comes behind it.
 type peerConn struct {
 	*tls.Conn
 	stranger *shownConn

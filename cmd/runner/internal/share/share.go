@@ -20,8 +20,9 @@ var (
 // Half is how many of all places one caller may have where callers are told apart: one at least.
 func Half(all int) int { return (all + 1) / 2 }
 
-// Places are as many as there are, and as many for each caller as one may have. Callers that did not log in are nobody that could be
-// told from another: they share all places, and are called "". It forgets who holds and wants none. Make it with New.
+// Places are as many as there are, and as many for each caller as one may have. Callers that did not log in are nobody
+// that could be told from another: they share all places, and are called "". It forgets who holds and wants none. Make
+// it with New.
 type Places struct {
 	all  *semaphore.Weighted
 	each int64

@@ -37,11 +37,15 @@ func TestEventsAsTheyStand(t *testing.T) {
 		events []string
 		rest   string
 	}{
-		"one":              {[]string{"data: a\n\n"}, []string{"data: a\n\n"}, ""},
-		"two in a chunk":   {[]string{"data: a\n\nid: 1\ndata: b\n\n"}, []string{"data: a\n\n", "id: 1\ndata: b\n\n"}, ""},
-		"byte by byte":     {strings.Split("data: a\r\n\r\ndata: b\r\r", ""), []string{"data: a\r\n\r", "data: b\r\r"}, ""},
-		"an unfinished":    {[]string{"data: a\n\ndata: b\n"}, []string{"data: a\n\n"}, "data: b\n"},
-		"a mark":           {[]string{"\xef", "\xbb\xbfdata: a\n\n\ufeffdata: b\n\n"}, []string{"data: a\n\n", "\ufeffdata: b\n\n"}, ""},
+		"one":            {[]string{"data: a\n\n"}, []string{"data: a\n\n"}, ""},
+		"two in a chunk": {[]string{"data: a\n\nid: 1\ndata: b\n\n"}, []string{"data: a\n\n", "id: 1\ndata: b\n\n"}, ""},
+		"byte by byte":   {strings.Split("data: a\r\n\r\ndata: b\r\r", ""), []string{"data: a\r\n\r", "data: b\r\r"}, ""},
+		"an unfinished":  {[]string{"data: a\n\ndata: b\n"}, []string{"data: a\n\n"}, "data: b\n"},
+		"a mark": {
+			[]string{"\xef", "\xbb\xbfdata: a\n\n\ufeffdata: b\n\n"},
+			[]string{"data: a\n\n", "\ufeffdata: b\n\n"},
+			"",
+		},
 		"half a mark":      {[]string{"\xef\xbbdata: a\n\n"}, []string{"\xef\xbbdata: a\n\n"}, ""},
 		"two marks":        {[]string{"\ufeff\ufeffdata: a\n\n"}, []string{"\ufeffdata: a\n\n"}, ""},
 		"only empty lines": {[]string{"\n\n"}, []string{"\n", "\n"}, ""},
@@ -179,9 +183,11 @@ func TestAnEventOfManyLinesKeepsNothing(t *testing.T) {
 
 func TestWhatIsAMessage(t *testing.T) {
 	for stream, want := range map[string]string{
-		"data: {}\n\n": "{}", "event: message\ndata: [1]\n\n": "[1]", "event\ndata: {}\n\n": "{}", "data:  {\ndata: }\n\n": " {\n}",
-		"event: ping\ndata: {}\n\n": "", "event: message \ndata: {}\n\n": "", "data: ping\n\n": "", "data: 2026-01-01 [{}]\n\n": "",
-		"data: \"{}\"\n\n": "", "id: 1\ndata:\n\n": "", ": {}\n\n": "", "retry: 1\n\n": "",
+		"data: {}\n\n": "{}", "event: message\ndata: [1]\n\n": "[1]", "event\ndata: {}\n\n": "{}",
+		"data:  {\ndata: }\n\n":     " {\n}",
+		"event: ping\ndata: {}\n\n": "", "event: message \ndata: {}\n\n": "", "data: ping\n\n": "",
+		"data: 2026-01-01 [{}]\n\n": "",
+		"data: \"{}\"\n\n":          "", "id: 1\ndata:\n\n": "", ": {}\n\n": "", "retry: 1\n\n": "",
 	} {
 		got := ""
 		r := &Reader{Limit: 100, Event: func(e Event) error {
@@ -213,7 +219,8 @@ func TestAnEventAllocatesNothing(t *testing.T) {
 		n += len(e.Message())
 		return nil
 	}}
-	stream := []byte("id: 7\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n: ping\n\n")
+	stream := []byte("id: 7\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n: " +
+		"ping\n\n")
 	got := testing.AllocsPerRun(100, func() {
 		if _, err := r.Write(stream); err != nil {
 			t.Fatal(err)
@@ -254,7 +261,9 @@ func TestWhereAStreamIsResumed(t *testing.T) {
 		got = append(got, fmt.Sprintf("%q %v %q", e.ID, e.ID == nil, e.Retry))
 		return nil
 	}}
-	if _, err := r.Write([]byte("id: a\r\nretry:20\r\ndata\r\n\r\ndata: x\n\nid: b\nid: c\n\nid\n\nidx: d\nretry\n\n")); err != nil {
+	if _,
+		err := r.Write(
+		[]byte("id: a\r\nretry:20\r\ndata\r\n\r\ndata: x\n\nid: b\nid: c\n\nid\n\nidx: d\nretry\n\n")); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{`"a" false "20"`, `"" true ""`, `"c" false ""`, `"" false ""`, `"" true ""`}

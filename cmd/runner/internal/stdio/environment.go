@@ -7,8 +7,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
-// AsWritten is a text of the spec in which kubelet has expanded references to variables. The operator wrote those to variables of
-// envFrom with the names that the bridge's container has for them; what nothing defines is left, and written back.
+// AsWritten is a text of the spec in which kubelet has expanded references to variables. The operator wrote those to
+// variables of envFrom with the names that the bridge's container has for them; what nothing defines is left, and
+// written back.
 func AsWritten(text string) string {
 	return strings.ReplaceAll(text, "$("+runconfig.DeclaredPrefix, "$(")
 }

@@ -79,7 +79,8 @@ func (l *lines) next() ([]byte, error) {
 // opens reports whether a line may be a message by how it begins.
 func opens(line []byte) bool { return len(line) > 0 && (line[0] == '{' || line[0] == '[') }
 
-// message reports whether a line is a message or a batch. Only an object that does not name the protocol is taken apart.
+// message reports whether a line is a message or a batch. Only an object that does not name the protocol is taken
+// apart.
 func message(line []byte) bool {
 	if line[0] == '[' || bytes.Contains(line, []byte(`"jsonrpc"`)) {
 		return json.Valid(line)

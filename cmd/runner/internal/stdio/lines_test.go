@@ -15,7 +15,10 @@ func TestLines_WhatIsNoMessage(t *testing.T) {
 		line string
 		junk string
 	}{
-		"a log of JSON":      {`{"level":30,"time":1,"msg":"listening","err":null}`, `{"level":30,"time":1,"msg":"listening","err":null}`},
+		"a log of JSON": {
+			`{"level":30,"time":1,"msg":"listening","err":null}`,
+			`{"level":30,"time":1,"msg":"listening","err":null}`,
+		},
 		"a long line":        {long, long[:shown]},
 		"a request":          {`{"method":"ping","id":1}`, ""},
 		"an answer":          {`{"result":{},"id":1}`, ""},

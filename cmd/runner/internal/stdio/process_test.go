@@ -64,7 +64,8 @@ func within(t *testing.T, most time.Duration, what string, happened func() bool)
 
 func TestMessagesPass(t *testing.T) {
 	p := start(t, "", nil)
-	if got := ask(t, p, "x"); got != `{"jsonrpc":"2.0","id":1,"result":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}"}` {
+	if got := ask(t, p,
+		"x"); got != `{"jsonrpc":"2.0","id":1,"result":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}"}` {
 		t.Error(got)
 	}
 }
@@ -80,7 +81,8 @@ func TestAMessageOf4MiBPassesAndALongerOneIsAnError(t *testing.T) {
 		}
 		_, err := p.Receive()
 		var tooLong *TooLong
-		if !errors.As(err, &tooLong) || !bytes.HasPrefix(tooLong.Begin, []byte(`{"jsonrpc":"2.0","id":7,`)) || !bytes.HasSuffix(bytes.TrimSpace(tooLong.End), []byte(`x"}`)) {
+		if !errors.As(err, &tooLong) || !bytes.HasPrefix(tooLong.Begin, []byte(`{"jsonrpc":"2.0","id":7,`)) ||
+			!bytes.HasSuffix(bytes.TrimSpace(tooLong.End), []byte(`x"}`)) {
 			t.Errorf("%d bytes: %v %+v", size, err, tooLong)
 		}
 		if got := ask(t, p, "x"); !strings.Contains(got, `"result"`) {
@@ -125,7 +127,8 @@ func TestAProgramThatIsNotThereCannotBeStarted(t *testing.T) {
 	const times = 50 // children of other tests may still let go of some descriptors
 	before := descriptors(t)
 	for range times {
-		if _, err := (Command{Args: []string{"/no/such/program"}, Words: NewWords(io.Discard)}).Start(); !errors.Is(err, os.ErrNotExist) {
+		if _, err := (Command{Args: []string{"/no/such/program"}, Words: NewWords(io.Discard)}).
+			Start(); !errors.Is(err, os.ErrNotExist) {
 			t.Fatalf("%v", err)
 		}
 	}
@@ -231,7 +234,8 @@ func TestWordsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no time passes but where it sleeps
 		var log bytes.Buffer
 		words := NewWords(&log)
-		words.relay(io.NopCloser(strings.NewReader("one\n" + strings.Repeat("x", MaxWord+5) + "\n" + strings.Repeat("more\n", linesAtOnce+50) + "last")))
+		words.relay(io.NopCloser(strings.NewReader("one\n" + strings.Repeat("x", MaxWord+5) + "\n" +
+			strings.Repeat("more\n", linesAtOnce+50) + "last")))
 		lines := strings.Split(log.String(), "\n")
 		if lines[0] != "one" || lines[1] != strings.Repeat("x", MaxWord)+" … (6 bytes more)" {
 			t.Errorf("got %q, %d bytes, …%q", lines[0], len(lines[1]), lines[1][max(0, len(lines[1])-40):])
@@ -241,7 +245,8 @@ func TestWordsAreBounded(t *testing.T) {
 		}
 		time.Sleep(time.Second / linesPerSecond)
 		words.Say([]byte("later"), 0)
-		if text := log.String(); !strings.HasSuffix(text, "freehold-runner: 53 lines were left out, more than 200 a second\nlater\n") {
+		if text := log.String(); !strings.HasSuffix(text,
+			"freehold-runner: 53 lines were left out, more than 200 a second\nlater\n") {
 			t.Errorf("…%q", text[max(0, len(text)-100):])
 		}
 	})
@@ -250,9 +255,13 @@ func TestWordsAreBounded(t *testing.T) {
 func TestAChildGetsWhatIsDeclaredAlone(t *testing.T) {
 	got, withheld := Environment([]string{
 		"PATH=/bin", "HOME=/", "LANG=C", "TMPDIR=/tmp", "KUBERNETES_SERVICE_HOST=10.0.0.1", "NODE_VERSION=22",
-		"FREEHOLD_DECLARED_KEY=from", "FREEHOLD_DECLARED_MODE=from", "HOSTNAME=backend-0", "MODE=own", "EMPTY=", "WITH=a=b", "URL=a:$(FREEHOLD_DECLARED_NO)@",
+		"FREEHOLD_DECLARED_KEY=from", "FREEHOLD_DECLARED_MODE=from", "HOSTNAME=backend-0", "MODE=own", "EMPTY=", "WITH=a=b",
+		"URL=a:$(FREEHOLD_DECLARED_NO)@",
 	}, []string{"MODE", "EMPTY", "WITH", "ABSENT", "URL"})
-	want := []string{"PATH=/bin", "HOME=/", "LANG=C", "TMPDIR=/tmp", "KEY=from", "MODE=own", "EMPTY=", "WITH=a=b", "URL=a:$(NO)@"}
+	want := []string{
+		"PATH=/bin", "HOME=/", "LANG=C", "TMPDIR=/tmp", "KEY=from", "MODE=own", "EMPTY=", "WITH=a=b",
+		"URL=a:$(NO)@",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -121,7 +121,10 @@ func answer(how string, m message, line []byte) {
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", m.ID)
 	case "tools/list":
-		reply(`{"tools":[{"name":"deploy","inputSchema":{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`)
+		reply(
+			`{"tools":[{"name":"deploy","inputSchema":{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`)
+	case "ping":
+		reply(`{}`)
 	case "pid":
 		reply(strconv.Itoa(os.Getpid()))
 	case "big":
@@ -136,14 +139,11 @@ func answer(how string, m message, line []byte) {
 	case "fork":
 		reply(fork())
 	case "progress":
-		var meta struct {
-			Token json.RawMessage `json:"progressToken"`
-		}
-		_ = json.Unmarshal(m.Params.Meta, &meta)
-		fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`+"\n", meta.Token)
+		progress(m)
 		reply(`{}`)
 	case "ask":
-		fmt.Printf(`{"jsonrpc":"2.0","id":"q%s","method":"sampling/createMessage","params":{}}`+"\n", strings.Trim(string(m.ID), `"`))
+		fmt.Printf(`{"jsonrpc":"2.0","id":"q%s","method":"sampling/createMessage","params":{}}`+"\n",
+			strings.Trim(string(m.ID), `"`))
 	case "endless":
 		for part := strings.Repeat("z", 1<<20); ; {
 			if _, err := os.Stdout.WriteString(part); err != nil {
@@ -152,16 +152,25 @@ func answer(how string, m message, line []byte) {
 		}
 	case "flood":
 		for range n {
-			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`+"\n", strings.Repeat("y", 10<<10))
+			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`+"\n",
+				strings.Repeat("y", 10<<10))
 		}
-		reply(`{}`)
-	case "ping":
 		reply(`{}`)
 	case "silent", "subscriptions/listen":
 	default:
 		text, _ := json.Marshal(strings.TrimSpace(string(line)))
 		reply(string(text))
 	}
+}
+
+// progress is what a server says of a call that names a token.
+func progress(m message) {
+	var meta struct {
+		Token json.RawMessage `json:"progressToken"`
+	}
+	_ = json.Unmarshal(m.Params.Meta, &meta)
+	fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`+"\n",
+		meta.Token)
 }
 
 // early is what a server says before it answers initialize.
@@ -171,7 +180,8 @@ func early(m message) {
 		Token json.RawMessage `json:"progressToken"`
 	}
 	if json.Unmarshal(m.Params.Meta, &meta) == nil && meta.Token != nil {
-		fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`+"\n", meta.Token)
+		fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`+"\n",
+			meta.Token)
 	}
 	fmt.Println(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 	time.Sleep(50 * time.Millisecond)

@@ -17,7 +17,8 @@ func built() any {
 	now := time.Now()
 	rounded := metav1.NewTime(now.UTC().Truncate(time.Second))
 	return []any{
-		metav1ac.Condition().WithType("Ready").WithLastTransitionTime(metav1.Now()),                // want `a condition reads the clock here`
+		// want `a condition reads the clock here`
+		metav1ac.Condition().WithType("Ready").WithLastTransitionTime(metav1.Now()),
 		metav1ac.Condition().WithLastTransitionTime(metav1.NewTime(time.Now())).WithStatus("True"), // want `reads the clock`
 		metav1ac.Condition().WithLastTransitionTime(rounded),                                       // want `reads the clock`
 		metav1ac.Condition().WithMessage(fmt.Sprintf("since %s", now)),                             // want `reads the clock`
@@ -38,7 +39,8 @@ func written(condition *metav1.Condition) []any {
 }
 
 func set(conditions *[]metav1.Condition, at metav1.Time) {
-	meta.SetStatusCondition(conditions, metav1.Condition{Type: "Ready", LastTransitionTime: at}) // want `SetStatusCondition reads the clock`
+	// want `SetStatusCondition reads the clock`
+	meta.SetStatusCondition(conditions, metav1.Condition{Type: "Ready", LastTransitionTime: at})
 }
 
 // told is how it is done: the time is an argument, and that of the live

@@ -17,9 +17,10 @@ import (
 const kind = "mcpserver"
 
 var (
-	written  = "mcpserver.freehold.dev/children" // want `"mcpserver.freehold.dev/children" is a field manager: use its constant in apis/contract`
-	other    = "tools.mcpserver.freehold.dev/x"  // want `is a field manager`
-	together = kind + ".freehold.dev/children"   // want `"mcpserver.freehold.dev/children" is a field manager`
+	// want `"mcpserver.freehold.dev/children" is a field manager: use its constant in apis/contract`
+	written  = "mcpserver.freehold.dev/children"
+	other    = "tools.mcpserver.freehold.dev/x" // want `is a field manager`
+	together = kind + ".freehold.dev/children"  // want `"mcpserver.freehold.dev/children" is a field manager`
 )
 
 const mine ownership.Manager = "nobody" // want `"nobody" is a field manager`

@@ -22,26 +22,34 @@ type embedded struct{ client.Client }
 // patcher hides it behind an interface.
 type patcher interface{ client.Writer }
 
-func throughControllerRuntime(ctx context.Context, c client.Client, pod *corev1.Pod, ac, status runtime.ApplyConfiguration) {
-	_ = c.Create(ctx, pod)                                          // want `Create of sigs.k8s.io/controller-runtime/pkg/client writes`
-	_ = c.Update(ctx, pod)                                          // want `Update of`
-	_ = c.Status().Patch(ctx, pod, client.MergeFrom(pod))           // want `Patch of`
-	_ = c.SubResource("status").Update(ctx, pod)                    // want `Update of`
-	_ = c.Status().Apply(ctx, status)                               // want `Apply of`
-	_ = c.Delete(ctx, pod)                                          // want `Delete of`
-	_ = c.DeleteAllOf(ctx, pod)                                     // want `DeleteAllOf of`
-	_ = c.Apply(ctx, ac)                                            // want `Apply of sigs.k8s.io/controller-runtime/pkg/client writes to the API server, and only controllers/apply may: state an intent`
-	_, _ = CreateOrUpdate(ctx, c, pod, func() error { return nil }) // want `CreateOrUpdate of .*: get, compare and update takes the fields of others`
-	AddFinalizer(pod, "x")                                          // want `a finalizer is an intent of its own manager`
+func throughControllerRuntime(
+	ctx context.Context, c client.Client, pod *corev1.Pod, ac, status runtime.ApplyConfiguration) {
+	// want `Create of sigs.k8s.io/controller-runtime/pkg/client writes`
+	_ = c.Create(ctx, pod)
+	_ = c.Update(ctx, pod)                                // want `Update of`
+	_ = c.Status().Patch(ctx, pod, client.MergeFrom(pod)) // want `Patch of`
+	_ = c.SubResource("status").Update(ctx, pod)          // want `Update of`
+	_ = c.Status().Apply(ctx, status)                     // want `Apply of`
+	_ = c.Delete(ctx, pod)                                // want `Delete of`
+	_ = c.DeleteAllOf(ctx, pod)                           // want `DeleteAllOf of`
+	// want `Apply of sigs.k8s.io/controller-runtime/pkg/client writes to the API server, and only controllers/apply may:
+	// state an intent`
+	_ = c.Apply(ctx, ac)
+	// want `CreateOrUpdate of .*: get, compare and update takes the fields of others`
+	_, _ = CreateOrUpdate(ctx, c, pod, func() error { return nil })
+	AddFinalizer(pod, "x") // want `a finalizer is an intent of its own manager`
 }
 
-func throughClientGo(ctx context.Context, k kubernetes.Interface, d dynamic.ResourceInterface, r rest.Interface, dep *appsv1.Deployment) {
-	_, _ = k.AppsV1().Deployments("").UpdateStatus(ctx, dep, metav1.UpdateOptions{})                 // want `UpdateStatus of k8s.io/client-go/kubernetes/typed/apps/v1`
+func throughClientGo(
+	ctx context.Context, k kubernetes.Interface, d dynamic.ResourceInterface, r rest.Interface, dep *appsv1.Deployment) {
+	// want `UpdateStatus of k8s.io/client-go/kubernetes/typed/apps/v1`
+	_, _ = k.AppsV1().Deployments("").UpdateStatus(ctx, dep, metav1.UpdateOptions{})
 	_, _ = k.AppsV1().Deployments("").Apply(ctx, appsv1ac.Deployment("", ""), metav1.ApplyOptions{}) // want `Apply of`
 	_ = k.CoreV1().Pods("").EvictV1(ctx, nil)                                                        // want `EvictV1 of`
-	_ = d.Delete(ctx, "", metav1.DeleteOptions{})                                                    // want `Delete of k8s.io/client-go/dynamic`
-	_, _ = d.Apply(ctx, "", nil, metav1.ApplyOptions{})                                              // want `Apply of k8s.io/client-go/dynamic`
-	_ = r.Put()                                                                                      // want `Put of k8s.io/client-go/rest`
+	// want `Delete of k8s.io/client-go/dynamic`
+	_ = d.Delete(ctx, "", metav1.DeleteOptions{})
+	_, _ = d.Apply(ctx, "", nil, metav1.ApplyOptions{}) // want `Apply of k8s.io/client-go/dynamic`
+	_ = r.Put()                                         // want `Put of k8s.io/client-go/rest`
 }
 
 func throughAValue(e embedded, p patcher) (any, any, any) {
