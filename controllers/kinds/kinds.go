@@ -101,13 +101,8 @@ func Named(kind string) (Kind, bool) {
 }
 
 // Of is the kind of an object, by its Go type: a client leaves the TypeMeta of what it
-// reads empty. A form has that of the object that it was made of.
-func Of(object Object) Kind {
-	if server, ok := object.(*v1alpha1.MCPServer); ok {
-		return byKind[server.Kind]
-	}
-	return byType[reflect.TypeOf(object)]
-}
+// reads empty.
+func Of(object Object) Kind { return byType[reflect.TypeOf(object)] }
 
 // Status is an intent about the status of the object.
 func Status(object Object, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration {
@@ -176,29 +171,4 @@ func BackendReplicas(object Object) int32 {
 		return ptr.Deref(server.Spec.Replicas, 1)
 	}
 	return 1
-}
-
-// Form is an object in the form of an MCPServer, nil if it is of no kind with a proxy.
-// An MCPServer is its own. It shares memory with the object, and is not for writing.
-func Form(obj runtime.Object) *v1alpha1.MCPServer {
-	switch o := obj.(type) {
-	case *v1alpha1.MCPServer:
-		return o
-	case *v1alpha1.MCPRemoteProxy:
-		if o == nil {
-			return nil
-		}
-		server := &v1alpha1.MCPServer{
-			TypeMeta: metav1.TypeMeta{
-				APIVersion: contract.MCPRemoteProxy.GroupVersion().String(),
-				Kind:       contract.MCPRemoteProxy.Kind,
-			},
-			ObjectMeta: o.ObjectMeta,
-		}
-		server.Spec.Transport = v1alpha1.Transport(o.Spec.Transport)
-		server.Spec.ProxyWorkloadSpec, server.Status.ProxyWorkloadStatus = o.Spec.ProxyWorkloadSpec,
-			o.Status.ProxyWorkloadStatus
-		return server
-	}
-	return nil
 }

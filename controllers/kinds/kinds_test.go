@@ -21,6 +21,14 @@ func TestAnObjectIsKnownByItsKey(t *testing.T) {
 	}
 }
 
+// The Go type says the kind, whatever the object says of itself.
+func TestTheKindIsThatOfTheGoType(t *testing.T) {
+	server := &v1alpha1.MCPServer{TypeMeta: metav1.TypeMeta{Kind: RemoteProxies().Object.Kind}}
+	if got := Of(server).Object.Kind; got != Servers().Object.Kind {
+		t.Errorf("an object of the Go type MCPServer is an %s", got)
+	}
+}
+
 // What a client has read has no TypeMeta, and what a file held has.
 func TestAnIntentAboutTheStatusIsOfTheKind(t *testing.T) {
 	for _, kind := range All() {

@@ -1,6 +1,6 @@
 // Package mcpserver reconciles MCPServers: everything around the proxy is applied
 // here, the backend by the runner in the proxy pod. It reconciles MCPRemoteProxies too,
-// in the form of servers without a backend (controllers/kinds).
+// which have no backend (controllers/kinds).
 //
 // Read Reconcile first. It has four steps, each a package: snapshot has all reads, plan decides by them and by the
 // digest of the content that package render makes, act writes, and report words what is so.
@@ -47,7 +47,7 @@ func New(
 	}
 }
 
-// Reconcile is one pass over one object, in the form of a server.
+// Reconcile is one pass over one object.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object, turn := r.kind.New(), r.Large.Of(req.Namespace, r.kind.Object.Kind+" "+req.Name)
 	defer turn.Leave()
@@ -58,12 +58,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, r.gone(ctx, req.NamespacedName, err)
 	}
-	server := kinds.Form(object)
-	p, wait, err := r.Begin(ctx, object, server.Status.Conditions)
+	status := object.GetProxyStatus()
+	p, wait, err := r.Begin(ctx, object, status.Conditions)
 	if p == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	p.Patience, p.Served = plan.Limit(server, v1alpha1.ReasonApplyFailed), server.Status.ServedGeneration
+	p.Patience, p.Served = plan.Limit(object, v1alpha1.ReasonApplyFailed), status.ServedGeneration
 	s, err := r.reader.Read(ctx, object, r.Now(), turn)
 	if err != nil {
 		return p.End(ctx, err)

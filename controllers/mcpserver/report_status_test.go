@@ -86,7 +86,8 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 func TestTheURLOfARefusedSpecIsNotReported(t *testing.T) {
 	s := up(func(s *scene) { s.digest.Problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}} })
 	got, _ := report.Scalars(s.snap(), s.plan(), conditions.False("SpecInvalid", ""))
-	if got == nil || *got.Status.URL != "http://old" {
+	server, is := got.(*v1alpha1ac.MCPServerApplyConfiguration)
+	if !is || *server.Status.URL != "http://old" {
 		t.Errorf("stated is %+v, want the old URL", got)
 	}
 }
@@ -150,7 +151,7 @@ func TestScalarStatus(t *testing.T) {
 			}
 			var replicas, up int32
 			if _, err := fmt.Sscanf(tc.want, "%d/%d", &replicas, &up); err != nil {
-				t.Fatalf("stated is %d/%d, want nothing", *got.Status.Replicas, *got.Status.ReadyReplicas)
+				t.Fatalf("stated is %+v, want nothing", got)
 			}
 			want := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
 				WithURL("http://echo-proxy.ns.svc:8000/mcp").WithReplicas(replicas).WithReadyReplicas(up).

@@ -59,14 +59,15 @@ func (v waves) handler() handler.EventHandler {
 
 // moved looks at what a server was before, and is after; nil for one that is gone.
 func (v waves) moved(ctx context.Context, before, after client.Object) {
-	if alike(before, after) {
+	was, is := before.(kinds.Object)
+	now, _ := after.(kinds.Object)
+	if !is || alike(was, now) {
 		return
 	}
-	server := kinds.Form(before)
-	for _, ref := range server.Spec.ConfigRefs() {
-		of := followed{ref.Kind, types.NamespacedName{Namespace: server.Namespace, Name: ref.Name}}
+	for _, ref := range was.ConfigRefs() {
+		of := followed{ref.Kind, types.NamespacedName{Namespace: was.GetNamespace(), Name: ref.Name}}
 		config, err := v.config(ctx, of)
-		if err == nil && v.phase(ctx, before, config) != v.phase(ctx, after, config) {
+		if err == nil && v.phase(ctx, was, config) != v.phase(ctx, now, config) {
 			v.moves().AddAfter(of, gathering)
 		} // one that is not there, or was not read, is taken by nobody
 	}
@@ -109,16 +110,14 @@ func (v waves) wake(ctx context.Context, of followed, q queue) {
 
 // alike reports whether nothing changed of what a phase is read from, as with most
 // events.
-func alike(before, after client.Object) bool {
-	b, a := kinds.Form(before), kinds.Form(after)
-	return b != nil && a != nil && slices.Equal(b.Spec.ConfigRefs(), a.Spec.ConfigRefs()) &&
-		apiequality.Semantic.DeepEqual(rollout.Of(b), rollout.Of(a))
+func alike(before, after kinds.Object) bool {
+	return after != nil && slices.Equal(before.ConfigRefs(), after.ConfigRefs()) &&
+		apiequality.Semantic.DeepEqual(rollout.Of(before), rollout.Of(after))
 }
 
 // phase is how far a server is that refers to a configuration, -1 for one that does
 // not, or where that cannot be told.
-func (v waves) phase(ctx context.Context, obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
-	server := kinds.Form(obj)
+func (v waves) phase(ctx context.Context, server kinds.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
 	if server == nil || references.From(server, config.Kind) != config.Name {
 		return -1
 	}

@@ -41,7 +41,7 @@ type pass struct {
 
 // Execute takes the steps of a plan in their order, and returns what went wrong.
 func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan) error {
-	x := &pass{Actor: a, Pass: p, s: s, made: made, owner: workload.OwnerWith(s.Server, a.Renderer.Release.Objects)}
+	x := &pass{Actor: a, Pass: p, s: s, made: made, owner: workload.OwnerWith(s.Object, a.Renderer.Release.Objects)}
 	p.Due(made.Wake)
 	report.RefusedPods(p, s)
 	for _, step := range made.Steps {
@@ -74,9 +74,9 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		x.beside = errors.Join(x.beside, err)
 		return err != nil || !latest
 	case plan.KeepClaim:
-		x.Reader.Claims.Hold(x.s.Server.UID, x.made.Target)
+		x.Reader.Claims.Hold(x.s.Object.GetUID(), x.made.Target)
 	case plan.Yield:
-		if x.Reader.Claims.Lose(x.s.Server.UID, x.s.Now) {
+		if x.Reader.Claims.Lose(x.s.Object.GetUID(), x.s.Now) {
 			report.Yields(x.Pass, x.s)
 		}
 		x.beside = errors.Join(x.beside, otherOperator{})

@@ -60,11 +60,11 @@ func (x *pass) obstacles(ctx context.Context, steps []plan.Step) error {
 // foreignBackend is why the runner could not take over the backend's StatefulSet, as far
 // as the operator can tell, which may not write as a runner.
 func (x *pass) foreignBackend(ctx context.Context) error {
-	server := x.s.Server
+	server := x.s.Object
 	if !x.s.Kind.Backend || x.s.Backend().Ours() {
 		return nil
 	}
-	key, live := client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)},
+	key, live := client.ObjectKey{Namespace: server.GetNamespace(), Name: workload.BackendName(server.GetName())},
 		&appsv1.StatefulSet{}
 	if err := x.Reader.Live.Get(ctx, key, live); err != nil {
 		return client.IgnoreNotFound(err)
@@ -72,14 +72,15 @@ func (x *pass) foreignBackend(ctx context.Context) error {
 	owner := metav1.GetControllerOfNoCopy(live)
 	var err error
 	switch {
-	case owner != nil && owner.UID == server.UID, ownership.Entry(live.ManagedFields, contract.RunnerBackend, "") != nil:
+	case owner != nil && owner.UID == server.GetUID(),
+		ownership.Entry(live.ManagedFields, contract.RunnerBackend, "") != nil:
 		return nil
 	case live.Annotations[contract.AdoptAnnotation] != "true":
 		err = apply.ErrForeign
 	case owner != nil:
 		err = &apply.Unadoptable{Err: fmt.Errorf(
 			"%s %s controls it: remove that owner from its metadata.ownerReferences first", owner.Kind, owner.Name)}
-	case !fits(live, server.Name):
+	case !fits(live, server.GetName()):
 		err = &apply.Unadoptable{Err: errors.New(
 			"field is immutable: its spec.selector, spec.serviceName or spec.podManagementPolicy is another than Freehold's")}
 	default:

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -25,7 +28,7 @@ func (x *pass) makeSessionKey(ctx context.Context, a plan.MakeSessionKey) error 
 // writeClaim writes status.workload, and reports whether the pass ends with that.
 func (x *pass) writeClaim(ctx context.Context, a plan.WriteClaim) (ends bool, err error) {
 	// Before the write, for its answer may be lost.
-	x.Reader.Claims.Hold(x.s.Server.UID, x.made.Target)
+	x.Reader.Claims.Hold(x.s.Object.GetUID(), x.made.Target)
 	done, err := x.Apply(ctx, x.s.Kind.WorkloadManager, x.s.Object, x.claimIntent(), apply.AtVersion)
 	if err == nil && !a.Record {
 		x.Claimed(x.made.Target.Generation, report.Changes(x.s, x.made))
@@ -35,7 +38,7 @@ func (x *pass) writeClaim(ctx context.Context, a plan.WriteClaim) (ends bool, er
 }
 
 // claimIntent states the claim of the plan.
-func (x *pass) claimIntent() *v1alpha1ac.MCPServerApplyConfiguration {
+func (x *pass) claimIntent() runtime.ApplyConfiguration {
 	said := x.made.Claim
 	claim := v1alpha1ac.WorkloadStatus().WithGeneration(said.Generation).WithHash(said.Hash).
 		WithLabels(said.Labels).WithAnnotations(said.Annotations)
@@ -62,6 +65,5 @@ func (x *pass) claimIntent() *v1alpha1ac.MCPServerApplyConfiguration {
 		}
 		claim.WithConfigs(config)
 	}
-	return v1alpha1ac.MCPServer(x.s.Server.Name, x.s.Server.Namespace).WithKind(x.s.Kind.Object.Kind).
-		WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))
+	return kinds.Status(x.s.Object, v1alpha1ac.ProxyWorkloadStatus().WithWorkload(claim))
 }

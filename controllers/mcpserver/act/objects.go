@@ -157,7 +157,7 @@ func (x *pass) proxy(ctx context.Context, a plan.ApplyProxy) error {
 		return err
 	}
 	// The cache does not show what is there: decide on the server's.
-	live, err := x.Reader.LiveProxy(ctx, x.s.Server)
+	live, err := x.Reader.LiveProxy(ctx, x.s.Object)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (x *pass) rendered(a plan.ApplyProxy) (*appsv1ac.DeploymentApplyConfigurati
 
 // scaleBackend states the backend's replicas, and nothing else of it.
 func (x *pass) scaleBackend(ctx context.Context, a plan.ScaleBackend) error {
-	intent := appsv1ac.StatefulSet(workload.BackendName(kinds.Key(x.s.Server)), x.s.Server.Namespace).
+	intent := appsv1ac.StatefulSet(workload.BackendName(kinds.Key(x.s.Object)), x.s.Object.GetNamespace()).
 		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(a.Replicas))
 	_, err := x.Apply(ctx, contract.MCPServerScale, a.Live, intent)
 	return err

@@ -26,7 +26,7 @@ func (m *maker) converge() {
 	if m.Phase != Invalid {
 		group.always(ApplyChild{Child{
 			Manager: m.s.Kind.ChildrenManager, Live: m.s.Service.Live,
-			Intent: workload.ProxyService(m.owner, m.s.Server.Spec.Proxy),
+			Intent: workload.ProxyService(m.owner, m.s.Object.GetProxySpec().Proxy),
 		}})
 	}
 	switch {
@@ -110,8 +110,8 @@ func (m *maker) policy() *Child {
 // now asked for stops before its successor is ready, and for as long as a pod of it runs.
 func (m *maker) proxy() ApplyProxy {
 	a := ApplyProxy{
-		Replicas: m.grow(workload.ProxyReplicas(m.s.Server, m.release.ProxyReplicas)), StopsFirst: m.open,
-		Stands: m.s.Proxy().Revision == m.Target, Suspended: m.s.Server.Spec.Suspend,
+		Replicas: m.grow(workload.ProxyReplicas(m.s.Object, m.release.ProxyReplicas)), StopsFirst: m.open,
+		Stands: m.s.Proxy().Revision == m.Target, Suspended: m.s.Object.GetProxySpec().Suspend,
 	}
 	for _, pod := range m.s.Pods.Of(workload.ComponentProxy, snapshot.Active) {
 		a.StopsFirst = a.StopsFirst || !podtemplate.HasGuards(pod.Annotations, m.Digest.Guards)
@@ -126,7 +126,7 @@ func (m *maker) keep() {
 	if m.Target = proxy.Revision; !proxy.Exists() {
 		return
 	}
-	replicas := workload.ProxyReplicas(m.s.Server, m.release.ProxyReplicas)
+	replicas := workload.ProxyReplicas(m.s.Object, m.release.ProxyReplicas)
 	if m.open {
 		replicas = 0
 	}
@@ -139,7 +139,7 @@ func (m *maker) keep() {
 		restated.Spec.WithReplicas(m.grow(replicas))
 	}
 	m.kept = &ApplyProxy{
-		Kept: restated, Replicas: *restated.Spec.Replicas, Stands: true, Suspended: m.s.Server.Spec.Suspend,
+		Kept: restated, Replicas: *restated.Spec.Replicas, Stands: true, Suspended: m.s.Object.GetProxySpec().Suspend,
 	}
 }
 
@@ -154,7 +154,7 @@ func (m *maker) unguarded() bool {
 // stop stops a proxy that the spec no longer lets serve, where what is to take its place was refused.
 func (m *maker) stop() *StopProxy {
 	proxy := m.s.Proxy()
-	if !m.s.Server.Spec.Suspend && !m.open || !proxy.Exists() || proxy.Revision == m.Target {
+	if !m.s.Object.GetProxySpec().Suspend && !m.open || !proxy.Exists() || proxy.Revision == m.Target {
 		return nil
 	}
 	stopped, err := workload.ScaledProxy(proxy.Live, m.owner, string(m.s.Kind.ChildrenManager), 0)
@@ -180,7 +180,7 @@ func (m *maker) grow(replicas int32) int32 {
 // of what it carries, and the runner of the target is what raises that. Nor are
 // there more where the proxies of a spec that is wrong stay at zero.
 func (m *maker) backendReplicas() int32 {
-	replicas, backend := kinds.BackendReplicas(m.s.Server), m.s.Backend()
+	replicas, backend := kinds.BackendReplicas(m.s.Object), m.s.Backend()
 	if backend.Hash != m.Digest.Backend || m.restsAtZero() {
 		return min(replicas, backend.Replicas)
 	}

@@ -75,7 +75,7 @@ func (m *maker) claim() v1alpha1.WorkloadStatus {
 		claim.Labels, claim.Annotations = m.owner.Metadata.Labels, m.owner.Metadata.Annotations
 	}
 	for _, turn := range m.turns {
-		claim.Configs = append(claim.Configs, rollout.Of(m.s.Server).Records(turn, same))
+		claim.Configs = append(claim.Configs, rollout.Of(m.s.Object).Records(turn, same))
 	}
 	return claim
 }
@@ -106,7 +106,7 @@ func (m *maker) lacksSessionKey() bool {
 	default:
 		return false
 	}
-	return runs[podtemplate.AnnotationRestartedAt] != runspec.RestartedAt(m.s.Server.Spec.RestartedAt)
+	return runs[podtemplate.AnnotationRestartedAt] != runspec.RestartedAt(m.s.Object.GetProxySpec().RestartedAt)
 }
 
 // claimPath is what a claim writes, in the terms of field ownership.
@@ -124,7 +124,7 @@ func (m *maker) superseded() bool {
 		!held.Lost.IsZero() && !m.s.Now.Before(held.Lost.Add(snapshot.LeftTo)) {
 		return false
 	}
-	owners, err := ownership.Owners(m.s.Server.ManagedFields, claimPath)
+	owners, err := ownership.Owners(m.s.Object.GetManagedFields(), claimPath)
 	return err == nil && len(owners) == 1 &&
 		owners[0].Manager == string(m.s.Kind.WorkloadManager) && owners[0].Operation == metav1.ManagedFieldsOperationApply
 }
@@ -136,7 +136,8 @@ func (m *maker) network() *networkingv1ac.NetworkPolicyApplyConfiguration {
 
 // networkWrong reports whether the API server would refuse the NetworkPolicy.
 func (m *maker) networkWrong() bool {
-	return len(workload.CheckNetwork("spec.network", m.s.Server.Spec.Network)) > 0
+	server, is := m.s.Object.(*v1alpha1.MCPServer)
+	return is && len(workload.CheckNetwork("spec.network", server.Spec.Network)) > 0
 }
 
 // TakesInTurn is the configuration that the target takes in its turn, nil if the server changes by itself.

@@ -75,7 +75,7 @@ func stopNext(s *snapshot.Snapshot, proxy *snapshot.Proxy, pods snapshot.Pods) A
 
 // delete plans the next step of a server that is being deleted.
 func (m *maker) delete(proxy *snapshot.Proxy) {
-	finalizers := m.s.Server.Finalizers
+	finalizers := m.s.Object.GetFinalizers()
 	// In foreground deletion the backend waits for us also without our finalizer:
 	// config/policy/deletion-order.yaml.
 	if !slices.Contains(finalizers, m.s.Kind.Finalizer) && !slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
@@ -116,7 +116,7 @@ func (m *maker) delete(proxy *snapshot.Proxy) {
 // drains is how long the backend of a server that is suspended or scaled to zero
 // waits for the calls of its proxies, 0 if it does not.
 func drains(s *snapshot.Snapshot) time.Duration {
-	if kinds.BackendReplicas(s.Server) != 0 {
+	if kinds.BackendReplicas(s.Object) != 0 {
 		return 0
 	}
 	switch stopNext(s, s.Proxy(), s.Pods).(type) {

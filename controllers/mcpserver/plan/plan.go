@@ -93,12 +93,12 @@ type maker struct {
 // Make decides what a pass over a server does that asks for the content of digests.
 func Make(s *snapshot.Snapshot, digests render.Digests, release podtemplate.Options) Plan {
 	m := &maker{
-		Plan: &Plan{}, s: s, release: release, owner: workload.OwnerWith(s.Server, release.Objects), turns: s.Configs.Turns,
+		Plan: &Plan{}, s: s, release: release, owner: workload.OwnerWith(s.Object, release.Objects), turns: s.Configs.Turns,
 	}
 	if s.Leftover != nil {
 		m.always(RemovePolicy{Policy: s.Leftover, Ends: true})
 	}
-	if s.Server.DeletionTimestamp != nil {
+	if s.Object.GetDeletionTimestamp() != nil {
 		m.Phase = Deleting
 		m.delete(s.Proxy())
 		return *m.Plan

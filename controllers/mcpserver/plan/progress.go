@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/complaints"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -25,8 +26,8 @@ const retried = 5
 
 // Limit is how long a server may go without progress for a reason: not at all
 // where a person has to write something else.
-func Limit(server *v1alpha1.MCPServer, reason string) time.Duration {
-	seconds := ptr.Deref(server.Spec.ProgressDeadlineSeconds, int32(reconcile.ProgressDeadline/time.Second))
+func Limit(object kinds.Object, reason string) time.Duration {
+	seconds := ptr.Deref(object.GetProxySpec().ProgressDeadlineSeconds, int32(reconcile.ProgressDeadline/time.Second))
 	whole := time.Duration(seconds) * time.Second
 	switch reason {
 	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonConfigNotFound, v1alpha1.ReasonConfigDeleting,
@@ -49,7 +50,7 @@ const forever = time.Duration(math.MaxInt64)
 // Stalls reports whether a server that is not ready for a reason has gone without progress for longer than it may,
 // which is limit.
 func Stalls(s *snapshot.Snapshot, reason string) (stalls bool, limit time.Duration) {
-	if limit = Limit(s.Server, reason); limit == 0 {
+	if limit = Limit(s.Object, reason); limit == 0 {
 		return true, 0
 	}
 	if _, since := s.Complaints.Repeated(reason); !since.IsZero() && s.Now.Sub(since) >= limit {
@@ -63,15 +64,15 @@ func Stalls(s *snapshot.Snapshot, reason string) (stalls bool, limit time.Durati
 // Waits reports whether a server already showed Reconciling for as long as it may for this reason: else that begins
 // anew.
 func Waits(s *snapshot.Snapshot, reason string) bool {
-	return standing(s, s.Last.Reconciling, Limit(s.Server, reason)) != nil
+	return standing(s, s.Last.Reconciling, Limit(s.Object, reason)) != nil
 }
 
 // standing is a condition if it is True, speaks of the present
 // spec, and its reason has this limit. One that does not is of another wait,
 // and its lastTransitionTime counts for nothing.
 func standing(s *snapshot.Snapshot, c *metav1.Condition, limit time.Duration) *metav1.Condition {
-	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Server.Generation ||
-		Limit(s.Server, c.Reason) != limit {
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Object.GetGeneration() ||
+		Limit(s.Object, c.Reason) != limit {
 		return nil
 	}
 	return c
@@ -107,8 +108,8 @@ func Deadline(s *snapshot.Snapshot) time.Duration {
 		return again.Last.Add(complaints.Lull).Sub(s.Now)
 	}
 	c := s.Last.Reconciling
-	if c == nil || c.Status != metav1.ConditionTrue || Limit(s.Server, c.Reason) == forever {
+	if c == nil || c.Status != metav1.ConditionTrue || Limit(s.Object, c.Reason) == forever {
 		return 0
 	}
-	return max(0, patience(s, c, Limit(s.Server, c.Reason)))
+	return max(0, patience(s, c, Limit(s.Object, c.Reason)))
 }

@@ -158,7 +158,7 @@ func (m *maker) moving() (Ready, *conditions.Finding) {
 	case m.answers() == snapshot.Fails:
 		return NoAnswer, nil
 	// The first content is starting until it is ready, whatever of it is there.
-	case m.s.Server.Status.URL == "" || m.s.Last.State == snapshot.Starting:
+	case m.s.Object.GetProxyStatus().URL == "" || m.s.Last.State == snapshot.Starting:
 		return Starting, nil
 	}
 	return Updating, nil
@@ -207,9 +207,9 @@ func (m *maker) answers() snapshot.RunnerState {
 // haltOf is whether the spec asks for pods that serve.
 func haltOf(s *snapshot.Snapshot) Halt {
 	switch {
-	case s.Server.Spec.Suspend:
+	case s.Object.GetProxySpec().Suspend:
 		return Suspended
-	case kinds.BackendReplicas(s.Server) == 0 || workload.ProxyReplicas(s.Server, 0) == 0:
+	case kinds.BackendReplicas(s.Object) == 0 || workload.ProxyReplicas(s.Object, 0) == 0:
 		return ScaledToZero
 	}
 	return Runs
@@ -218,7 +218,7 @@ func haltOf(s *snapshot.Snapshot) Halt {
 // stopped reports whether a server that is suspended or scaled to zero has no
 // pod left of what it is to have none of.
 func stopped(s *snapshot.Snapshot) bool {
-	return (workload.ProxyReplicas(s.Server, 0) > 0 ||
+	return (workload.ProxyReplicas(s.Object, 0) > 0 ||
 		s.Proxy().Stopped && s.Pods.Running(workload.ComponentProxy) == 0) &&
-		(kinds.BackendReplicas(s.Server) > 0 || s.Backend().Stopped && s.Pods.Running(workload.ComponentBackend) == 0)
+		(kinds.BackendReplicas(s.Object) > 0 || s.Backend().Stopped && s.Pods.Running(workload.ComponentBackend) == 0)
 }

@@ -88,7 +88,7 @@ type Input struct {
 // Digests are those of the server of a snapshot, zero of one that is being deleted. An error is one of reading its
 // configurations.
 func (r *Renderer) Digests(s *snapshot.Snapshot) (d Digests, err error) {
-	if s.Server.DeletionTimestamp != nil {
+	if s.Object.GetDeletionTimestamp() != nil {
 		return d, nil
 	}
 	if d.Present, err = r.digest(r.present(s)); err != nil {
@@ -179,7 +179,7 @@ func (r *Renderer) before(s *snapshot.Snapshot) (in Input, told bool) {
 			if turn.Admitted {
 				continue
 			}
-			hash := rollout.Of(s.Server).Records(turn, true).Hash
+			hash := rollout.Of(s.Object).Records(turn, true).Hash
 			if set, told = set.Before(turn.Kind, &s.Configs.Ran.Proxy, hash); !told {
 				return set, false
 			}
@@ -214,16 +214,17 @@ func (r *Renderer) inputs(s *snapshot.Snapshot) kinds.Object {
 			status.Workload.Configs = append(status.Workload.Configs, v1alpha1.WorkloadConfig{Kind: c.Kind, Name: c.Name})
 		}
 	}
-	if o, is := s.Object.(*v1alpha1.MCPRemoteProxy); is {
+	switch o := s.Object.(type) {
+	case *v1alpha1.MCPServer:
+		return &v1alpha1.MCPServer{
+			ObjectMeta: meta, Spec: o.Spec, Status: v1alpha1.MCPServerStatus{ProxyWorkloadStatus: status},
+		}
+	case *v1alpha1.MCPRemoteProxy:
 		return &v1alpha1.MCPRemoteProxy{
-			ObjectMeta: meta, Spec: o.Spec,
-			Status: v1alpha1.MCPRemoteProxyStatus{ProxyWorkloadStatus: status},
+			ObjectMeta: meta, Spec: o.Spec, Status: v1alpha1.MCPRemoteProxyStatus{ProxyWorkloadStatus: status},
 		}
 	}
-	return &v1alpha1.MCPServer{
-		ObjectMeta: meta, Spec: s.Server.Spec,
-		Status: v1alpha1.MCPServerStatus{ProxyWorkloadStatus: status},
-	}
+	return s.Object
 }
 
 // said is what of a configuration content depends on: what it contributes goes by the hash.

@@ -43,7 +43,7 @@ func ready(s *snapshot.Snapshot, made plan.Plan, applied error) conditions.Findi
 	case plan.Pending:
 		return rollout.Pending(v.WaitsFor.Kind, v.WaitsFor.Name)
 	case plan.Serves:
-		return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(s.Server))
+		return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(s.Object))
 	case plan.Updating, plan.Starting, plan.Unavailable:
 	}
 	return waits(s, made)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -112,7 +113,7 @@ func movement(s *snapshot.Snapshot, answer conditions.Finding) (string, conditio
 // end each time.
 func evicts(s *snapshot.Snapshot) *conditions.Finding {
 	again, since := s.Complaints.Repeated(v1alpha1.ReasonEvicted)
-	limit := plan.Limit(s.Server, v1alpha1.ReasonEvicted)
+	limit := plan.Limit(s.Object, v1alpha1.ReasonEvicted)
 	if again == nil || s.Now.Sub(since) < limit {
 		return nil
 	}
@@ -159,16 +160,16 @@ func fieldConflict(s *snapshot.Snapshot, conflicts []*apply.Conflict) *condition
 // backendExposed says that others than the proxy may call the backend of a server
 // whose spec asks the proxy to check calls.
 func backendExposed(s *snapshot.Snapshot) *conditions.Finding {
-	spec := &s.Server.Spec
-	if !s.Kind.Backend || !workload.Guarded(spec) ||
-		workload.BackendIngress(spec, nil) == v1alpha1.BackendIngressProxyOnly {
+	server, is := s.Object.(*v1alpha1.MCPServer)
+	if !is || !workload.Guarded(&server.Spec) ||
+		workload.BackendIngress(&server.Spec, nil) == v1alpha1.BackendIngressProxyOnly {
 		return nil
 	}
 	return new(conditions.True(v1alpha1.ReasonBackendIngressAny, fmt.Sprintf(
 		"spec.network.backendIngress is Any: whoever reaches Service %s or a backend pod calls the server without the "+
 			"proxy's checks; "+
 			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect",
-		workload.BackendName(s.Server.Name))))
+		workload.BackendName(server.Name))))
 }
 
 // Scalars report address and scale: those of a backend once it has a ready pod, and the address of an object without
@@ -178,29 +179,29 @@ func backendExposed(s *snapshot.Snapshot) *conditions.Finding {
 // falls is reported at once.
 func Scalars(
 	s *snapshot.Snapshot, made plan.Plan, ready conditions.Finding,
-) (ac *v1alpha1ac.MCPServerApplyConfiguration, held time.Duration) {
-	backend, url := s.Backend(), s.Server.Status.URL
+) (ac runtime.ApplyConfiguration, held time.Duration) {
+	backend, url := s.Backend(), s.Object.GetProxyStatus().URL
 	switch {
 	case !s.Kind.Backend && url == "" && ready.Status != metav1.ConditionTrue,
 		s.Kind.Backend && (!backend.Ours() || url == "" && !backend.Ready):
 		return nil, 0
 	case url == "" || made.Accepted(): // else it is that of the content that runs
-		url = address(s.Server)
+		url = address(s.Object)
 	}
-	status := v1alpha1ac.MCPServerStatus().WithURL(url)
-	if s.Kind.Backend {
-		var replicas, up int32
-		replicas, up, held = numbers(s, ready)
-		status.WithReplicas(replicas).WithReadyReplicas(up).
-			WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(s.Server), workload.ComponentBackend)).String())
+	if !s.Kind.Backend {
+		return kinds.Status(s.Object, v1alpha1ac.ProxyWorkloadStatus().WithURL(url)), 0
 	}
-	return v1alpha1ac.MCPServer(s.Server.Name, s.Server.Namespace).WithKind(s.Kind.Object.Kind).WithStatus(status), held
+	replicas, up, held := numbers(s, ready)
+	return v1alpha1ac.MCPServer(s.Object.GetName(), s.Object.GetNamespace()).WithStatus(v1alpha1ac.MCPServerStatus().
+			WithURL(url).WithReplicas(replicas).WithReadyReplicas(up).
+			WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(s.Object), workload.ComponentBackend)).String())),
+		held
 }
 
 // numbers are how many pods the backend has and how many are ready, as they are to be reported, and held is how much
 // longer they are held back.
 func numbers(s *snapshot.Snapshot, ready conditions.Finding) (replicas, up int32, held time.Duration) {
-	told, backend, all := s.Server.Status, s.Backend(), kinds.BackendReplicas(s.Server)
+	told, backend, all := s.Last, s.Backend(), kinds.BackendReplicas(s.Object)
 	replicas, up = backend.Live.Status.Replicas, backend.Live.Status.ReadyReplicas
 	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
 	if s.Settling > 0 && well && told.Replicas != nil && told.ReadyReplicas != nil &&
@@ -212,8 +213,8 @@ func numbers(s *snapshot.Snapshot, ready conditions.Finding) (replicas, up int32
 }
 
 // address is where calls of the server go.
-func address(server *v1alpha1.MCPServer) string {
-	return workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)
+func address(server kinds.Object) string {
+	return workload.URL(workload.OwnerOf(server), server.GetProxySpec().Proxy, server.GetProxySpec().Path)
 }
 
 // RefusedPods tells what refuses pods of a server that is ready with those that it has.

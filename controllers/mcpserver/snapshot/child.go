@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -51,7 +50,7 @@ func (c Child[O]) Lost() bool { return c.Control == Orphan || c.Control == Forei
 func childOf[T any, O interface {
 	*T
 	client.Object
-}](server *v1alpha1.MCPServer, live O, pods ...map[string]string) Child[O] {
+}](server kinds.Object, live O, pods ...map[string]string) Child[O] {
 	if live == nil {
 		return Child[O]{}
 	}
@@ -59,7 +58,7 @@ func childOf[T any, O interface {
 	switch owner := metav1.GetControllerOfNoCopy(live); {
 	case owner == nil:
 		child.Control = Orphan
-	case owner.UID == server.UID:
+	case owner.UID == server.GetUID():
 		child.Control = Ours
 	}
 	// One that cannot be read is none: it is written over.
@@ -99,7 +98,7 @@ type Proxy struct {
 	Written time.Time
 }
 
-func proxyOf(server *v1alpha1.MCPServer, live *appsv1.Deployment) Proxy {
+func proxyOf(server kinds.Object, live *appsv1.Deployment) Proxy {
 	if live == nil {
 		return Proxy{Stopped: true}
 	}
@@ -157,7 +156,7 @@ type Backend struct {
 	Written time.Time
 }
 
-func backendOf(server *v1alpha1.MCPServer, live *appsv1.StatefulSet) Backend {
+func backendOf(server kinds.Object, live *appsv1.StatefulSet) Backend {
 	if live == nil {
 		return Backend{Stopped: true}
 	}

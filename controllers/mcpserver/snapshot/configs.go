@@ -81,14 +81,14 @@ func (r *Reader) configs(ctx context.Context, object kinds.Object, o *Objects, w
 		o.Configs.Turns = append(o.Configs.Turns, turn)
 	}
 	if o.Configs.Waits() != nil {
-		o.Configs.Ran, err = r.runs(ctx, kinds.Form(object), o)
+		o.Configs.Ran, err = r.runs(ctx, object, o)
 	}
 	return err
 }
 
 // runs is the run config of the proxy that stands, nil if nobody has it any more. The
 // cache has those that are objects without their data.
-func (r *Reader) runs(ctx context.Context, server *v1alpha1.MCPServer, o *Objects) (*runconfig.RunConfig, error) {
+func (r *Reader) runs(ctx context.Context, server kinds.Object, o *Objects) (*runconfig.RunConfig, error) {
 	if o.Proxy == nil {
 		return nil, nil
 	}
@@ -97,7 +97,7 @@ func (r *Reader) runs(ctx context.Context, server *v1alpha1.MCPServer, o *Object
 	if text == "" && slices.ContainsFunc(o.RunConfigs,
 		func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) {
 		object := &corev1.ConfigMap{}
-		if err := r.Live.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: name}, object); err != nil {
+		if err := r.Live.Get(ctx, client.ObjectKey{Namespace: server.GetNamespace(), Name: name}, object); err != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
 		text = object.Data[runconfig.FileName]

@@ -87,11 +87,11 @@ func (s *Snapshot) Unready(rev revision.Revision, hash string) string {
 		}
 		cures := pod.cures()
 		cures.Upstream = "the server at spec.url"
-		if s.Kind.Backend {
+		if server, is := s.Object.(*v1alpha1.MCPServer); is {
 			cures.Upstream = "the backend"
-		}
-		if s.Server.Spec.Transport != v1alpha1.TransportStdio { // there our bridge listens
-			cures.Port = s.Server.Spec.Port
+			if server.Spec.Transport != v1alpha1.TransportStdio { // there our bridge listens
+				cures.Port = server.Spec.Port
+			}
 		}
 		if text := conditions.Unready(pod.Pod, s.Complaints.all, cures); text != "" {
 			return "; " + text

@@ -63,14 +63,14 @@ type (
 )
 
 func (r *Reader) stopsOf(s *Snapshot) (stops Stops) {
-	uid, backend := s.Server.UID, s.Backend()
+	uid, backend := s.Object.GetUID(), s.Backend()
 	switch {
-	case s.Server.DeletionTimestamp != nil:
+	case s.Object.GetDeletionTimestamp() != nil:
 		stops.Server = r.since(deletion{uid}, s.Now)
 		if !backend.Exists() || backend.Live.DeletionTimestamp != nil {
 			stops.Backend = r.since(itsBackend{uid}, s.Now)
 		}
-	case kinds.BackendReplicas(s.Server) == 0:
+	case kinds.BackendReplicas(s.Object) == 0:
 		stops.Server = r.since(suspension{uid}, s.Now)
 	default:
 		r.stopping.Remove(suspension{uid})
@@ -101,18 +101,18 @@ type numbers struct {
 // settling is how much longer the numbers of a backend's pods may be on their way, 0 if
 // they are those that are reported, or have stayed for long, or if none are reported.
 func (r *Reader) settling(s *Snapshot) time.Duration {
-	told, backend := s.Server.Status, s.Backend()
+	told, backend := s.Last, s.Backend()
 	if !backend.Ours() || told.Replicas == nil || told.ReadyReplicas == nil ||
 		*told.Replicas == backend.Live.Status.Replicas && *told.ReadyReplicas == backend.Live.Status.ReadyReplicas {
-		r.numbers.Remove(s.Server.UID)
+		r.numbers.Remove(s.Object.GetUID())
 		return 0
 	}
-	known, _ := r.numbers.Get(s.Server.UID)
+	known, _ := r.numbers.Get(s.Object.GetUID())
 	last, _ := known.(numbers)
 	now := numbers{backend.Live.Status.Replicas, backend.Live.Status.ReadyReplicas, last.since}
 	if now != last || last.since.IsZero() {
 		now.since = s.Now
-		r.numbers.Add(s.Server.UID, now)
+		r.numbers.Add(s.Object.GetUID(), now)
 		last = now
 	}
 	return max(0, last.since.Add(settles).Sub(s.Now))

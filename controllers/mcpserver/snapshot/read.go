@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/complaints"
 	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/kinds"
@@ -63,44 +62,46 @@ func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 func (r *Reader) Read(
 	ctx context.Context, object kinds.Object, now time.Time, turn *reconcile.Holder,
 ) (s *Snapshot, err error) {
-	server := kinds.Form(object)
-	objects, err := r.objects(ctx, server)
+	objects, err := r.objects(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	objects.Complaints = r.Complaints.Of(server.Namespace, kinds.Key(server))
-	lost := r.Kind.Backend && objects.Backend == nil && kinds.BackendReplicas(server) == 0 && server.Status.URL != ""
-	if server.DeletionTimestamp != nil || lost {
-		if err := r.uncover(ctx, server, &objects); err != nil {
+	objects.Complaints = r.Complaints.Of(object.GetNamespace(), kinds.Key(object))
+	lost := r.Kind.Backend && objects.Backend == nil && kinds.BackendReplicas(object) == 0 &&
+		object.GetProxyStatus().URL != ""
+	if object.GetDeletionTimestamp() != nil || lost {
+		if err := r.uncover(ctx, object, &objects); err != nil {
 			return nil, err
 		}
 	}
-	if objects.Leftover, err = r.leftover(ctx, client.ObjectKeyFromObject(server), server.UID,
+	if objects.Leftover, err = r.leftover(ctx, client.ObjectKeyFromObject(object), object.GetUID(),
 		objects.Policy); err != nil {
 		return nil, err
 	}
-	if server.DeletionTimestamp == nil {
+	if object.GetDeletionTimestamp() == nil {
 		if err := r.configs(ctx, object, &objects, whole{r, turn, now}); err != nil {
 			return nil, err
 		}
 	}
 	s = Of(object, objects, now)
-	s.Stops, s.Held = r.stopsOf(s), r.Claims.Held(server.UID)
-	if server.DeletionTimestamp == nil {
+	s.Stops, s.Held = r.stopsOf(s), r.Claims.Held(object.GetUID())
+	if object.GetDeletionTimestamp() == nil {
 		s.Refused, s.Settling = r.refused(ctx, s), r.settling(s)
 	}
 	return s, nil
 }
 
 // objects are read once: from a cache, and what that cuts live.
-func (r *Reader) objects(ctx context.Context, server *v1alpha1.MCPServer) (o Objects, err error) {
+func (r *Reader) objects(ctx context.Context, server kinds.Object) (o Objects, err error) {
 	seen := func(name string, obj client.Object, e error) bool {
 		if err == nil && e != nil && !apierrors.IsNotFound(e) {
-			err = fmt.Errorf("reading %T %s/%s: %w", obj, server.Namespace, name, e)
+			err = fmt.Errorf("reading %T %s/%s: %w", obj, server.GetNamespace(), name, e)
 		}
 		return err == nil && e == nil
 	}
-	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: server.Namespace, Name: name} }
+	key := func(name string) client.ObjectKey {
+		return client.ObjectKey{Namespace: server.GetNamespace(), Name: name}
+	}
 	get := func(name string, obj client.Object) bool {
 		return err == nil && seen(name, obj, reconcile.Whole(ctx, r.Cache, r.Live, key(name), obj))
 	}
@@ -120,7 +121,7 @@ func (r *Reader) objects(ctx context.Context, server *v1alpha1.MCPServer) (o Obj
 		return Objects{}, err
 	}
 	labelled := []client.ListOption{
-		client.InNamespace(server.Namespace),
+		client.InNamespace(server.GetNamespace()),
 		client.MatchingLabels{workload.LabelServer: name},
 	}
 	configs := &metav1.PartialObjectMetadataList{}
@@ -129,7 +130,7 @@ func (r *Reader) objects(ctx context.Context, server *v1alpha1.MCPServer) (o Obj
 		return Objects{}, fmt.Errorf("listing run configs: %w", err)
 	}
 	o.RunConfigs = configs.Items
-	o.Pods, err = r.pods(ctx, server.Namespace, name)
+	o.Pods, err = r.pods(ctx, server.GetNamespace(), name)
 	return o, err
 }
 
@@ -154,7 +155,7 @@ func (r *Reader) pods(ctx context.Context, namespace, key string) ([]corev1.Pod,
 }
 
 // uncover reads live the children that stop, where the cache does not show them.
-func (r *Reader) uncover(ctx context.Context, server *v1alpha1.MCPServer, o *Objects) error {
+func (r *Reader) uncover(ctx context.Context, server kinds.Object, o *Objects) error {
 	key := kinds.Key(server)
 	proxy, err := unseen(ctx, r.Live, server, workload.ProxyName(key), o.Proxy)
 	backend, policy := o.Backend, o.Policy
@@ -176,14 +177,14 @@ func (r *Reader) uncover(ctx context.Context, server *v1alpha1.MCPServer, o *Obj
 func unseen[T any, O interface {
 	*T
 	client.Object
-}](ctx context.Context, live client.Reader, server *v1alpha1.MCPServer, name string, seen O) (O, error) {
+}](ctx context.Context, live client.Reader, server kinds.Object, name string, seen O) (O, error) {
 	if seen != nil {
 		return seen, nil
 	}
 	obj := O(new(T))
-	switch err := live.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: name}, obj); {
+	switch err := live.Get(ctx, client.ObjectKey{Namespace: server.GetNamespace(), Name: name}, obj); {
 	case client.IgnoreNotFound(err) != nil:
-		return nil, fmt.Errorf("reading %T %s/%s: %w", obj, server.Namespace, name, err)
+		return nil, fmt.Errorf("reading %T %s/%s: %w", obj, server.GetNamespace(), name, err)
 	case err != nil, !metav1.IsControlledBy(obj, server):
 		return nil, nil //nolint:nilerr // there is none, or another's
 	}
@@ -191,9 +192,9 @@ func unseen[T any, O interface {
 }
 
 // LiveProxy is the proxy as the API server has it, where the cache does not show one that is there.
-func (r *Reader) LiveProxy(ctx context.Context, server *v1alpha1.MCPServer) (*Proxy, error) {
+func (r *Reader) LiveProxy(ctx context.Context, server kinds.Object) (*Proxy, error) {
 	live, key := &appsv1.Deployment{},
-		client.ObjectKey{Namespace: server.Namespace, Name: workload.ProxyName(kinds.Key(server))}
+		client.ObjectKey{Namespace: server.GetNamespace(), Name: workload.ProxyName(kinds.Key(server))}
 	if err := r.Live.Get(ctx, key, live); err != nil {
 		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
 	}
@@ -203,10 +204,10 @@ func (r *Reader) LiveProxy(ctx context.Context, server *v1alpha1.MCPServer) (*Pr
 // IsLatest reports whether the server has the claim that was read: another operator may have claimed since, and the
 // cache not show it yet. Its event is on the way.
 func (r *Reader) IsLatest(ctx context.Context, s *Snapshot) (bool, error) {
-	object := r.Kind.New()
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), object); err != nil {
+	live := r.Kind.New()
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), live); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	live := kinds.Form(object)
-	return live.UID == s.Server.UID && equality.Semantic.DeepEqual(live.Status.Workload, s.Server.Status.Workload), nil
+	return live.GetUID() == s.Object.GetUID() &&
+		equality.Semantic.DeepEqual(live.GetProxyStatus().Workload, s.Object.GetProxyStatus().Workload), nil
 }

@@ -54,14 +54,14 @@ type refusal struct {
 func (r *Reader) refused(ctx context.Context, s *Snapshot) Refused {
 	ready, backend := s.Last.Ready, s.Backend()
 	if ready == nil || ready.Status == metav1.ConditionUnknown || !backend.Ours() || !backend.LacksPods {
-		r.refusals.Remove(s.Server.UID)
+		r.refusals.Remove(s.Object.GetUID())
 		return Refused{}
 	}
-	known, _ := r.refusals.Get(s.Server.UID)
+	known, _ := r.refusals.Get(s.Object.GetUID())
 	last, seen := known.(refusal)
 	if !seen {
 		last.since = s.Now
-		r.refusals.Add(s.Server.UID, last)
+		r.refusals.Add(s.Object.GetUID(), last)
 	}
 	since := last.since
 	if ready.Status == metav1.ConditionFalse {
@@ -82,7 +82,7 @@ func (r *Reader) refused(ctx context.Context, s *Snapshot) Refused {
 		} else if refusedPod(words, backend) != refusedPod(last.words, backend) {
 			news, last.words, last.wait = true, words, askAgain
 		}
-		r.refusals.Add(s.Server.UID, last)
+		r.refusals.Add(s.Object.GetUID(), last)
 	}
 	return Refused{Words: last.words, News: news, Again: last.at.Add(last.wait).Sub(s.Now)}
 }

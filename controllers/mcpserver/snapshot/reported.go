@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
@@ -60,6 +61,8 @@ type Reported struct {
 	Applied, Answers                   RunnerState
 	BackendApplied, BackendAnswers     *metav1.Condition
 	Reconciling, Stalled, BackendFight *metav1.Condition
+	// Replicas and ReadyReplicas are those of the backend, nil where nothing was said.
+	Replicas, ReadyReplicas *int32
 }
 
 // Served reports whether calls were served.
@@ -71,8 +74,8 @@ func (r *Reported) IsReady() bool { return r.Ready != nil && r.Ready.Status == m
 // HasClaimed reports whether rev is claimed.
 func (r *Reported) HasClaimed(rev revision.Revision) bool { return r.Claim != nil && r.Claimed == rev }
 
-func reported(server *v1alpha1.MCPServer) Reported {
-	status := &server.Status
+func reported(object kinds.Object) Reported {
+	status := object.GetProxyStatus()
 	find := func(conditionType string) *metav1.Condition {
 		return meta.FindStatusCondition(status.Conditions, conditionType)
 	}
@@ -87,8 +90,11 @@ func reported(server *v1alpha1.MCPServer) Reported {
 	if r.Claim != nil {
 		r.Claimed = revision.Revision{Generation: r.Claim.Generation, Hash: r.Claim.Hash}
 	}
-	if status.Runtime != nil && status.Runtime.ServerUID == string(server.UID) {
+	if status.Runtime != nil && status.Runtime.ServerUID == string(object.GetUID()) {
 		r.Runtime = status.Runtime
+	}
+	if server, is := object.(*v1alpha1.MCPServer); is {
+		r.Replicas, r.ReadyReplicas = server.Status.Replicas, server.Status.ReadyReplicas
 	}
 	r.Applied, r.Answers = runnerState(r.BackendApplied), runnerState(r.BackendAnswers)
 	if r.BackendApplied != nil && r.BackendApplied.Reason == v1alpha1.ReasonFieldConflict {

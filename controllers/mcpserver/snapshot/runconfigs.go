@@ -15,7 +15,7 @@ import (
 
 // RunConfig is the run config of a revision, nil if there is none.
 func (s *Snapshot) RunConfig(rev revision.Revision) *metav1.PartialObjectMetadata {
-	name := workload.RunConfigName(kinds.Key(s.Server), rev)
+	name := workload.RunConfigName(kinds.Key(s.Object), rev)
 	for i := range s.runConfigs {
 		if s.runConfigs[i].Name == name {
 			return &s.runConfigs[i]
@@ -49,7 +49,7 @@ func (s *Snapshot) OutdatedRunConfigs(wanted revision.Revision) []*metav1.Partia
 		config := &s.runConfigs[i]
 		rev, err := revision.Of(config.Annotations)
 		below := err == nil && rev.Valid() && rev.Generation < wanted.Generation
-		ours := metav1.IsControlledBy(config, s.Server) && config.Name == workload.RunConfigName(kinds.Key(s.Server), rev)
+		ours := metav1.IsControlledBy(config, s.Object) && config.Name == workload.RunConfigName(kinds.Key(s.Object), rev)
 		if !below || !ours {
 			continue
 		}

@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
@@ -62,9 +61,8 @@ type Track struct {
 
 // Snapshot is what was read, and what that says. It is not changed after it was made.
 type Snapshot struct {
-	// Object is as it was read, and Server its form.
+	// Object is as it was read.
 	Object kinds.Object
-	Server *v1alpha1.MCPServer
 	Kind   kinds.Kind
 	// Now is when it was read.
 	Now time.Time
@@ -96,19 +94,18 @@ type Snapshot struct {
 
 // Of names what objects say that were read at a time. It keeps the objects.
 func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
-	server := kinds.Form(object)
 	s := &Snapshot{
-		Object: object, Server: server, Kind: kinds.Of(server), Now: now,
-		Account: childOf(server, objects.Account), Role: childOf(server, objects.Role),
-		Binding: childOf(server, objects.Binding),
-		Service: childOf(server, objects.Service),
+		Object: object, Kind: kinds.Of(object), Now: now,
+		Account: childOf(object, objects.Account), Role: childOf(object, objects.Role),
+		Binding: childOf(object, objects.Binding),
+		Service: childOf(object, objects.Service),
 		Tracks: map[TrackID]*Track{Incumbent: {
-			Proxy: proxyOf(server, objects.Proxy), Backend: backendOf(server, objects.Backend),
-			Calls: childOf(server, objects.Calls), Names: childOf(server, objects.Names),
-			Policy: childOf(server, objects.Policy),
+			Proxy: proxyOf(object, objects.Proxy), Backend: backendOf(object, objects.Backend),
+			Calls: childOf(object, objects.Calls), Names: childOf(object, objects.Names),
+			Policy: childOf(object, objects.Policy),
 		}},
 		Pods: podsOf(objects.Pods), Configs: objects.Configs, Leftover: objects.Leftover, Hidden: objects.Hidden,
-		Last: reported(server), runConfigs: objects.RunConfigs,
+		Last: reported(object), runConfigs: objects.RunConfigs,
 	}
 	s.Complaints = Complaints{all: objects.Complaints, proxy: s.Proxy().Written, backend: s.Backend().Written, now: now}
 	return s
