@@ -11,19 +11,19 @@ import (
 )
 
 // carriedSize is of how many objects it is remembered that they carry an intent.
-const carriedSize = 1 << 15
+const upToDateSize = 1 << 15
 
 // carried is an object that an Apply found to be as an intent says.
-type carried struct {
+type upToDate struct {
 	intent string
-	print  [sha256.Size]byte
+	hash  [sha256.Size]byte
 }
 
 // Found remembers that live was found to be as the intent says that the caller calls so: an Apply with it came to done.
 // Where the cache does not show our last write, that is what is as it says, and nothing is remembered.
 func (w *Writer) Found(live client.Object, intent string, done Outcome) {
 	if !absent(live) && done.Result == Unchanged && done.ResourceVersion == live.GetResourceVersion() {
-		w.applier.carried.Add(live.GetUID(), carried{intent, w.print(live)})
+		w.applier.upToDate.Add(live.GetUID(), upToDate{intent, w.contentHash(live)})
 	}
 }
 
@@ -33,14 +33,14 @@ func (w *Writer) Carries(live client.Object, intent string) bool {
 	if absent(live) {
 		return false
 	}
-	found, ok := w.applier.carried.Get(live.GetUID())
-	return ok && found == carried{intent, w.print(live)}
+	found, ok := w.applier.upToDate.Get(live.GetUID())
+	return ok && found == upToDate{intent, w.contentHash(live)}
 }
 
 // print names what an object is, but for its status. The API server counts each change of a spec in
 // metadata.generation. Who owns something beside the status is in it too: fields that a reset of managedFields left to
 // nobody have a writer of their own (before-first-apply), and are taken over.
-func (w *Writer) print(live client.Object) [sha256.Size]byte {
+func (w *Writer) contentHash(live client.Object) [sha256.Size]byte {
 	var writers []string
 	for _, entry := range live.GetManagedFields() {
 		if entry.Subresource == "" {

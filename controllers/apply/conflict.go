@@ -46,7 +46,7 @@ func (c *Conflict) String() string {
 	who, what := "another writer removes", someOf(c.Fields)
 	switch {
 	case len(c.Others) > 0:
-		who = "field manager " + quoted(c.Others) + " overwrites"
+		who = "field manager " + quoteAll(c.Others) + " overwrites"
 	case what == "":
 		who, what = "another writer changes", "fields of "+string(c.Manager)
 	}
@@ -55,7 +55,7 @@ func (c *Conflict) String() string {
 
 func (c *Conflict) Error() string {
 	if c.Again == 0 {
-		return fmt.Sprintf("field conflict: field manager %s holds %s", quoted(c.Others), someOf(c.Fields))
+		return fmt.Sprintf("field conflict: field manager %s holds %s", quoteAll(c.Others), someOf(c.Fields))
 	}
 	return fmt.Sprintf("field conflict: %s again and again; the next repair is in %s", c.String(),
 		c.Again.Round(time.Second))
@@ -64,7 +64,7 @@ func (c *Conflict) Error() string {
 // RetryAfter is when to try again.
 func (c *Conflict) RetryAfter() time.Duration { return Soonest(c.Again, LaterAfter) }
 
-func quoted(managers []string) string {
+func quoteAll(managers []string) string {
 	var texts []string
 	for _, m := range managers {
 		texts = append(texts, strconv.Quote(m))
@@ -74,7 +74,7 @@ func quoted(managers []string) string {
 
 // held is the conflict that the API server answers to an apply that is not forced.
 // It names each manager in quotes.
-func held(causes []metav1.StatusCause) *Conflict {
+func conflictFromCauses(causes []metav1.StatusCause) *Conflict {
 	c := &Conflict{}
 	for _, cause := range causes {
 		c.Fields = append(c.Fields, cause.Field)
@@ -89,7 +89,7 @@ func held(causes []metav1.StatusCause) *Conflict {
 // conflict looks, before a write, whether another writer changed what this manager
 // had written, or wrote beside it what t takes off, and is nil if not: what has something
 // new to say never waits.
-func (w *Writer) conflict(
+func (w *Writer) detectConflict(
 	live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
 ) (*Conflict, error) {
 	if grant.Mode != ownership.Exclusive {
@@ -102,7 +102,7 @@ func (w *Writer) conflict(
 			return nil, err
 		}
 	}
-	c, err := w.lost(live, in, grant)
+	c, err := w.lostFields(live, in, grant)
 	if err == nil && t != nil && !t.reset {
 		c.Fields, c.Others = merged(c.Fields, t.fields), merged(c.Others, t.from)
 	}
@@ -121,7 +121,7 @@ func merged(a, b []string) []string {
 
 // lost finds which fields of the intent its manager does not own in live, and who
 // does.
-func (w *Writer) lost(live client.Object, in intent, grant ownership.Grant) (*Conflict, error) {
+func (w *Writer) lostFields(live client.Object, in intent, grant ownership.Grant) (*Conflict, error) {
 	c := &Conflict{Manager: w.manager, Object: grant.Object, Key: in.key}
 	own, err := ownership.Applied(live.GetManagedFields(), w.manager, grant.Object.Subresource)
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *Writer) repair(
 	live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
 	write func() (Outcome, error),
 ) (Outcome, error) {
-	c, err := w.conflict(live, in, grant, k, t)
+	c, err := w.detectConflict(live, in, grant, k, t)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -178,7 +178,7 @@ func (w *Writer) repair(
 		return Outcome{}, err
 	}
 	last, _ = w.applier.memory.get(k)
-	if same, err := last.made.is(w, live, in, grant.Object.Subresource); err == nil && same && t == nil {
+	if same, err := last.stored.matches(w, live, in, grant.Object.Subresource); err == nil && same && t == nil {
 		return outcome, nil
 	}
 	repairs.AllowN(w.applier.Now(), 1)

@@ -74,11 +74,11 @@ func olderSchema(kind string, answer error) error {
 }
 
 // named is an answer of the API server that has one of the names above.
-type named struct{ name, answer error }
+type classified struct{ name, answer error }
 
-func (e *named) Error() string        { return e.name.Error() + ": " + e.answer.Error() }
-func (e *named) Is(target error) bool { return target == e.name }
-func (e *named) Unwrap() error        { return e.answer }
+func (e *classified) Error() string        { return e.name.Error() + ": " + e.answer.Error() }
+func (e *classified) Is(target error) bool { return target == e.name }
+func (e *classified) Unwrap() error        { return e.answer }
 
 // classify turns the server's answer to an apply into one of the errors above.
 func classify(err error, pre preconditions) error {
@@ -93,11 +93,11 @@ func classify(err error, pre preconditions) error {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return conflictOf(err, status.Status(), pre)
 	case apierrors.IsNotFound(err):
-		return &named{ErrGone, err}
+		return &classified{ErrGone, err}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return &named{ErrNamespaceTerminating, err}
+		return &classified{ErrNamespaceTerminating, err}
 	case apierrors.IsInvalid(err) && refusesUID(status.Status()):
-		return &named{ErrReincarnated, err}
+		return &classified{ErrReincarnated, err}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isSchemaError(status.Status()):
 		return &BadIntent{Err: err}
 	}
@@ -106,17 +106,17 @@ func classify(err error, pre preconditions) error {
 
 func conflictOf(err error, status metav1.Status, pre preconditions) error {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
-		return held(status.Details.Causes)
+		return conflictFromCauses(status.Details.Causes)
 	}
 	switch {
 	case pre.birth:
-		return &named{ErrExists, err}
+		return &classified{ErrExists, err}
 	// An apply that carries a uid and meets no object is a plain conflict; the
 	// server says so only in words.
 	case pre.uid != "" && strings.Contains(status.Message, "no existing object was found"):
-		return &named{ErrGone, err}
+		return &classified{ErrGone, err}
 	case pre.resourceVersion != "":
-		return &named{ErrStale, err}
+		return &classified{ErrStale, err}
 	}
 	return err
 }

@@ -31,7 +31,7 @@ type intent struct {
 	value *typed.TypedValue
 	// restated says that content was taken from the live object, untaken that no object is
 	// taken over by it.
-	restated, untaken bool
+	keepOwned, noTakeover bool
 }
 
 // stripped are the fields that the API server never counts as owned.
@@ -60,8 +60,8 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (inten
 		gvk:      u.GroupVersionKind(),
 		key:      types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()},
 		content:  content,
-		restated: restated,
-		untaken:  slices.Contains(opts, Untaken),
+		keepOwned: restated,
+		noTakeover:  slices.Contains(opts, Untaken),
 	}
 	if in.gvk.Kind == "" || in.key.Name == "" {
 		return intent{}, &BadIntent{Err: fmt.Errorf("intent without kind or name")}
@@ -136,7 +136,7 @@ func timeless(content map[string]any) map[string]any {
 // telling are the fields whose empty objects say something: a volume is of the source
 // that stands in it, and the API server fills in an emptyDir beside a volume that names
 // none, which no apply would take away again.
-var telling = map[string]bool{"emptyDir": true}
+var meaningfulWhenEmpty = map[string]bool{"emptyDir": true}
 
 // prune removes empty maps, empty lists and nulls, from the leaves up, and reports
 // whether nothing is left: an explicitly empty parent makes the server answer 422 to
@@ -150,7 +150,7 @@ func prune(v any) (empty bool) {
 		maps.DeleteFunc(v, func(name string, child any) bool {
 			gone := prune(child)
 			_, object := child.(map[string]any)
-			return gone && (!object || !telling[name])
+			return gone && (!object || !meaningfulWhenEmpty[name])
 		})
 		return len(v) == 0
 	case []any:

@@ -14,13 +14,13 @@ import (
 
 // leftBehind is what is to be taken off of live, which is nothing where admission puts it
 // back with each write.
-func (w *Writer) leftBehind(live client.Object, in intent, grant ownership.Grant, k memoryKey) (*fieldpath.Set, error) {
-	left := leftBehind(live, in, grant)
+func (w *Writer) removableLeftovers(live client.Object, in intent, grant ownership.Grant, k memoryKey) (*fieldpath.Set, error) {
+	left := leftovers(live, in, grant)
 	last, ok := w.applier.memory.get(k)
-	if left.Empty() || !ok || !last.stays || last.uid != live.GetUID() {
+	if left.Empty() || !ok || !last.leftoverReturns || last.uid != live.GetUID() {
 		return left, nil
 	}
-	same, err := w.applier.memory.says(k, in)
+	same, err := w.applier.memory.lastIntentIs(k, in)
 	if same {
 		left = fieldpath.NewSet()
 	}
@@ -32,7 +32,7 @@ func (w *Writer) leftBehind(live client.Object, in intent, grant ownership.Grant
 // the account by its deprecated name, and the emptyDir of a volume that has another source
 // now. Whoever states them from the beginning leaves none behind; these are of objects
 // that were written without.
-func leftBehind(live client.Object, in intent, grant ownership.Grant) *fieldpath.Set {
+func leftovers(live client.Object, in intent, grant ownership.Grant) *fieldpath.Set {
 	left := fieldpath.NewSet()
 	pod := podSpec(live)
 	stated, found, err := unstructured.NestedFieldNoCopy(in.content, "spec", "template", "spec")

@@ -23,7 +23,7 @@ const memorySize = 1 << 16
 // unseenFor is how long a cache may take to show a write of ours before the
 // server is asked: where its store was restored from a backup, that write is
 // never seen again.
-const unseenFor = 10 * time.Second
+const maxCacheLag = 10 * time.Second
 
 // memory is what was written last, by object and manager. It takes the place
 // of a client that waits for its own writes: an object that is older than our
@@ -47,11 +47,11 @@ type written struct {
 	at time.Time
 	// made is what the server made of it, and stays says that it has what a take-over
 	// takes off: admission puts that back.
-	made  *made
-	stays bool
+	stored  *storedFields
+	leftoverReturns bool
 	// moved is a take-over whose apply is still to come, since the object moved between its two
 	// writes; nil if none is.
-	moved *transfer
+	pending *transfer
 	// repairs says how many repairs of the object may still be made at once, nil if
 	// all may.
 	repairs *rate.Limiter
@@ -69,7 +69,7 @@ func (m memory) get(k memoryKey) (written, bool) {
 }
 
 // says reports whether the last write under k was of this intent.
-func (m memory) says(k memoryKey, in intent) (bool, error) {
+func (m memory) lastIntentIs(k memoryKey, in intent) (bool, error) {
 	last, ok := m.get(k)
 	hash, err := in.hash()
 	return ok && last.intent == hash, err
@@ -77,7 +77,7 @@ func (m memory) says(k memoryKey, in intent) (bool, error) {
 
 // unchanged is what is known of an object to which nothing was sent: our last
 // write, where live does not show it yet.
-func (m memory) unchanged(live client.Object, k memoryKey) Outcome {
+func (m memory) newestOutcome(live client.Object, k memoryKey) Outcome {
 	version := live.GetResourceVersion()
 	if last, ok := m.get(k); ok && last.ahead(live.GetUID(), version) {
 		version = last.resourceVersion
@@ -86,26 +86,26 @@ func (m memory) unchanged(live client.Object, k memoryKey) Outcome {
 }
 
 // move notes what was moved to the manager, and is to be applied next.
-func (m memory) move(k memoryKey, live client.Object, t *transfer) {
+func (m memory) recordTransfer(k memoryKey, live client.Object, t *transfer) {
 	last, ok := m.get(k)
 	if !ok || last.uid != live.GetUID() {
 		last = written{uid: live.GetUID()}
 	}
-	last.moved = &transfer{handed: t.handed, reset: t.reset, from: t.from, fields: t.fields}
+	last.pending = &transfer{handed: t.handed, reset: t.reset, from: t.from, fields: t.fields}
 	m.put(k, last)
 }
 
 // moved is what was moved before, and was not applied yet. One that is applied by now is forgotten.
-func (m memory) moved(k memoryKey, live client.Object, settled bool) *transfer {
+func (m memory) pendingTransfer(k memoryKey, live client.Object, settled bool) *transfer {
 	last, ok := m.get(k)
-	if !ok || last.moved == nil || last.uid != live.GetUID() {
+	if !ok || last.pending == nil || last.uid != live.GetUID() {
 		return nil
 	}
 	if settled {
-		last.moved = nil
+		last.pending = nil
 		m.put(k, last)
 	}
-	return last.moved
+	return last.pending
 }
 
 func (m memory) put(k memoryKey, w written) { m.cache.Add(k, w) }
@@ -130,7 +130,7 @@ func (a *Applier) ahead(ctx context.Context, live client.Object, k memoryKey) (t
 	if !ok || !last.ahead(live.GetUID(), live.GetResourceVersion()) {
 		return 0, nil
 	}
-	if left := last.at.Add(unseenFor).Sub(a.Now()); left > 0 {
+	if left := last.at.Add(maxCacheLag).Sub(a.Now()); left > 0 {
 		return left, nil
 	}
 	stored, err := a.read(ctx, k.gvk, k.key)
@@ -139,7 +139,7 @@ func (a *Applier) ahead(ctx context.Context, live client.Object, k memoryKey) (t
 		return 0, fmt.Errorf("reading %s %s: %w", k.gvk.Kind, k.key, err)
 	case err == nil && last.ahead(stored.GetUID(), stored.GetResourceVersion()):
 		a.memory.cache.Clear()
-		a.carried.Clear()
+		a.upToDate.Clear()
 		for _, forget := range a.onRestore {
 			forget()
 		}
@@ -147,5 +147,5 @@ func (a *Applier) ahead(ctx context.Context, live client.Object, k memoryKey) (t
 	}
 	last.at = a.Now() // the cache is late, or the object gone: that event comes
 	a.memory.put(k, last)
-	return unseenFor, nil
+	return maxCacheLag, nil
 }

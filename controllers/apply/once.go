@@ -12,7 +12,7 @@ import (
 // once creates the object, and is content with what stands under its name. It never
 // reads that: an object that was deleted is made again only by who asks with no live
 // object, and is not remembered.
-func (w *Writer) once(
+func (w *Writer) createOnce(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey,
 ) (Outcome, error) {
 	if !absent(live) {

@@ -38,8 +38,8 @@ type Outcome struct {
 }
 
 // same is the outcome of an intent that live is like.
-func (w *Writer) same(live client.Object, k memoryKey) Outcome {
-	outcome := w.applier.memory.unchanged(live, k)
+func (w *Writer) unchangedOutcome(live client.Object, k memoryKey) Outcome {
+	outcome := w.applier.memory.newestOutcome(live, k)
 	outcome.Again = w.resend(k)
 	return outcome
 }

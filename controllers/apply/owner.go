@@ -43,9 +43,9 @@ func (w *Writer) ours(live client.Object, in intent) bool {
 
 // atOwned adds to pre the newest version that is known of live, where that has the controller
 // of the intent: a version that we wrote has it too.
-func (w *Writer) atOwned(live client.Object, in intent, k memoryKey, pre preconditions) preconditions {
+func (w *Writer) atOwnedVersion(live client.Object, in intent, k memoryKey, pre preconditions) preconditions {
 	if owner := in.controller(); pre.resourceVersion == "" && owner != nil && refersTo(live, owner.UID) {
-		pre.resourceVersion = w.applier.memory.unchanged(live, k).ResourceVersion
+		pre.resourceVersion = w.applier.memory.newestOutcome(live, k).ResourceVersion
 	}
 	return pre
 }

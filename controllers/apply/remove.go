@@ -23,7 +23,7 @@ func (w *Writer) Release(ctx context.Context, live client.Object) error {
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", live, err)
 	}
-	empty := &nothing{metav1.PartialObjectMetadata{
+	empty := &emptyIntent{metav1.PartialObjectMetadata{
 		ObjectMeta: metav1.ObjectMeta{Name: live.GetName(), Namespace: live.GetNamespace()},
 	}}
 	empty.SetGroupVersionKind(gvk)
@@ -53,7 +53,7 @@ func (w *Writer) RemoveFinalizer(ctx context.Context, live client.Object, finali
 		return nil, &NotGranted{Manager: w.manager, Object: gvk.Kind, Fields: []string{path.String()}}
 	}
 	if len(live.GetManagedFields()) == 0 {
-		held := &nothing{metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		held := &emptyIntent{metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name: live.GetName(), Namespace: live.GetNamespace(), Finalizers: []string{finalizer},
 		}}}
 		held.SetGroupVersionKind(gvk)
@@ -79,10 +79,10 @@ func (w *Writer) RemoveFinalizer(ctx context.Context, live client.Object, finali
 }
 
 // nothing is the statement that nothing but metadata is owned, or nothing at all.
-type nothing struct{ metav1.PartialObjectMetadata }
+type emptyIntent struct{ metav1.PartialObjectMetadata }
 
 // IsApplyConfiguration marks nothing as an intent.
-func (*nothing) IsApplyConfiguration() {}
+func (*emptyIntent) IsApplyConfiguration() {}
 
 // Remove deletes live, and only as it was read: whoever decided that it is to go did
 // by its owner. What it owns is collected in the background. An object that is gone is

@@ -50,12 +50,12 @@ func When(err error) Retry {
 	}
 	when := Done
 	for _, part := range Parts(err) {
-		when = max(when, whenOf(part))
+		when = max(when, retryOf(part))
 	}
 	return when
 }
 
-func whenOf(err error) Retry {
+func retryOf(err error) Retry {
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 	}
@@ -108,7 +108,7 @@ func Parts(err error) []error {
 // Only joins the parts of err that are tried again at one of these times, nil if
 // none is.
 func Only(err error, at ...Retry) error {
-	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return !slices.Contains(at, whenOf(e)) })...)
+	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return !slices.Contains(at, retryOf(e)) })...)
 }
 
 // Refused joins the parts of err that say that a write was refused, nil if none

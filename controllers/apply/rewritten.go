@@ -53,18 +53,18 @@ func someOf(fields []string) string {
 
 // made is what the API server answered to an apply. It is nil where the answer
 // has the intent's values, for then the intent itself tells what to expect.
-type made struct {
+type storedFields struct {
 	at time.Time
 	// print is the fingerprint of the manager's fields in the answer, metadata that
 	// of them in its metadata, as which an object may be read.
-	print, metadata [sha256.Size]byte
+	hash, metadataHash [sha256.Size]byte
 	fields          []string
 }
 
 // answered reads the server's answer to an intent, and whether that has again what a
 // take-over takes off. An answer that cannot be read is nil: the write has succeeded, and
 // the next pass judges by the live object.
-func (w *Writer) answered(f *frozen, grant ownership.Grant) (m *made, stays bool) {
+func (w *Writer) storedBy(f *frozen, grant ownership.Grant) (m *storedFields, stays bool) {
 	object, err := w.applier.converter.scheme.New(f.in.gvk)
 	if err != nil || json.Unmarshal(f.answer, object) != nil {
 		return nil, false
@@ -73,11 +73,11 @@ func (w *Writer) answered(f *frozen, grant ownership.Grant) (m *made, stays bool
 	if !ok {
 		return nil, false
 	}
-	return w.madeOf(live, f, grant.Object.Subresource), !leftBehind(live, f.in, grant).Empty()
+	return w.storedFieldsOf(live, f, grant.Object.Subresource), !leftovers(live, f.in, grant).Empty()
 }
 
-func (w *Writer) madeOf(live client.Object, f *frozen, subresource string) *made {
-	if f.in.holds(live) {
+func (w *Writer) storedFieldsOf(live client.Object, f *frozen, subresource string) *storedFields {
+	if f.in.satisfiedBy(live) {
 		return nil
 	}
 	metadata := &metav1.PartialObjectMetadata{}
@@ -90,11 +90,11 @@ func (w *Writer) madeOf(live client.Object, f *frozen, subresource string) *made
 	if errors.Join(err, partErr, fieldsErr) != nil {
 		return nil
 	}
-	return &made{at: w.applier.Now(), print: whole, metadata: part, fields: fields}
+	return &storedFields{at: w.applier.Now(), hash: whole, metadataHash: part, fields: fields}
 }
 
 // changed are the fields that have other values in the answer.
-func (m *made) changed() []string {
+func (m *storedFields) changed() []string {
 	if m == nil {
 		return nil
 	}
@@ -102,13 +102,13 @@ func (m *made) changed() []string {
 }
 
 // is reports whether live has the fields that the server answered with.
-func (m *made) is(w *Writer, live client.Object, in intent, subresource string) (bool, error) {
+func (m *storedFields) matches(w *Writer, live client.Object, in intent, subresource string) (bool, error) {
 	if m == nil {
 		return false, nil
 	}
-	want := m.print
+	want := m.hash
 	if _, ok := live.(*metav1.PartialObjectMetadata); ok {
-		want = m.metadata
+		want = m.metadataHash
 	}
 	seen, err := w.fingerprint(live, in, subresource)
 	return err == nil && seen == want, err
@@ -133,7 +133,7 @@ func (w *Writer) differing(live runtime.Object, in intent) ([]string, error) {
 
 // learned reports whether live is as the server made it of this intent before,
 // and how long that is believed.
-func (w *Writer) learned(live client.Object, in intent, subresource string, k memoryKey) (bool, error) {
+func (w *Writer) matchesStored(live client.Object, in intent, subresource string, k memoryKey) (bool, error) {
 	last, ok := w.applier.memory.get(k)
 	if !ok || last.uid != live.GetUID() {
 		return false, nil
@@ -141,10 +141,10 @@ func (w *Writer) learned(live client.Object, in intent, subresource string, k me
 	if hash, err := in.hash(); err != nil || last.intent != hash {
 		return false, err
 	}
-	if is, err := last.made.is(w, live, in, subresource); !is || err != nil {
+	if is, err := last.stored.matches(w, live, in, subresource); !is || err != nil {
 		return false, err
 	}
-	if w.applier.Now().Sub(last.made.at) >= resendAfter {
+	if w.applier.Now().Sub(last.stored.at) >= resendAfter {
 		last.intent = [sha256.Size]byte{} // sent as something new, which no conflict is
 		w.applier.memory.put(k, last)
 		return false, nil
@@ -155,10 +155,10 @@ func (w *Writer) learned(live client.Object, in intent, subresource string, k me
 // resend is when the intent is sent again though nothing happens, 0 if it is not.
 func (w *Writer) resend(k memoryKey) time.Duration {
 	last, ok := w.applier.memory.get(k)
-	if !ok || last.made == nil {
+	if !ok || last.stored == nil {
 		return 0
 	}
-	return max(time.Second, last.made.at.Add(resendAfter).Sub(w.applier.Now()))
+	return max(time.Second, last.stored.at.Add(resendAfter).Sub(w.applier.Now()))
 }
 
 // fingerprint is a hash of the fields that the manager owns in live and of their

@@ -84,12 +84,12 @@ func (w *Writer) transfer(
 	switch {
 	case foreign && !w.handedOver(live):
 		return nil, ErrForeign
-	case foreign && in.untaken:
+	case foreign && in.noTakeover:
 		return nil, ErrHandedOver
 	}
 	c, entries := w.applier.contract, live.GetManagedFields()
 	// The API server takes no managedFields from a write to a subresource.
-	if c.Takeover == nil || in.restated || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive ||
+	if c.Takeover == nil || in.keepOwned || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive ||
 		in.fields.Empty() {
 		return nil, nil
 	}
@@ -98,11 +98,11 @@ func (w *Writer) transfer(
 	}
 	t := &transfer{foreign: foreign, handed: w.handedOver(live) && ownership.Entry(entries, w.manager, "") == nil}
 	t.reset = t.handed || slices.ContainsFunc(entries, ownership.IsReset)
-	left, err := w.leftBehind(live, in, grant, k)
+	left, err := w.removableLeftovers(live, in, grant, k)
 	if err != nil {
 		return nil, err
 	}
-	beside := grant.Create && slices.ContainsFunc(entries, w.another(in, grant))
+	beside := grant.Create && slices.ContainsFunc(entries, w.foreignEntry(in, grant))
 	if !t.reset && left.Empty() && !beside {
 		return nil, nil
 	}
@@ -115,13 +115,13 @@ func (w *Writer) transfer(
 	if err != nil || t.entries == nil && !foreign {
 		return nil, err
 	}
-	t.fields, err = w.going(entries, t.entries, in)
+	t.fields, err = w.removedFields(entries, t.entries, in)
 	return t, err
 }
 
 // another says whether an entry of managedFields may hold what is the grant's: it is
 // neither the manager's own nor that of another one that applies within the contract.
-func (w *Writer) another(in intent, grant ownership.Grant) func(metav1.ManagedFieldsEntry) bool {
+func (w *Writer) foreignEntry(in intent, grant ownership.Grant) func(metav1.ManagedFieldsEntry) bool {
 	return func(e metav1.ManagedFieldsEntry) bool {
 		if e.Subresource != grant.Object.Subresource {
 			return false
@@ -133,7 +133,7 @@ func (w *Writer) another(in intent, grant ownership.Grant) func(metav1.ManagedFi
 
 // going are the fields that the manager holds after a take-over and had not before, and
 // that the intent does not state.
-func (w *Writer) going(before, after []metav1.ManagedFieldsEntry, in intent) ([]string, error) {
+func (w *Writer) removedFields(before, after []metav1.ManagedFieldsEntry, in intent) ([]string, error) {
 	had, err := ownership.Applied(before, w.manager, "")
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (w *Writer) moveAndSend(
 		if pre.resourceVersion != "" {
 			pre.resourceVersion = moved.GetResourceVersion()
 		}
-		w.applier.memory.move(k, live, t)
+		w.applier.memory.recordTransfer(k, live, t)
 	}
 	return w.send(ctx, in, grant, k, pre)
 }

@@ -17,19 +17,19 @@ func (w *Writer) Unchanged(ctx context.Context, live client.Object, ac runtime.A
 	if err != nil {
 		return false, fmt.Errorf("comparing as %s: %w", w.manager, err)
 	}
-	same, err := w.stands(ctx, live, in)
+	same, err := w.isUpToDate(ctx, live, in)
 	if err != nil {
 		return false, fmt.Errorf("comparing %s %s as %s: %w", in.gvk.Kind, in.key, w.manager, err)
 	}
 	return same, nil
 }
 
-func (w *Writer) stands(ctx context.Context, live client.Object, in intent) (bool, error) {
+func (w *Writer) isUpToDate(ctx context.Context, live client.Object, in intent) (bool, error) {
 	grant, err := w.grant(in)
 	if err != nil {
 		return false, err
 	}
-	_, settled, err := w.needs(ctx, live, in, grant, w.memoryKey(in, grant))
+	_, settled, err := w.assess(ctx, live, in, grant, w.memoryKey(in, grant))
 	return settled, err
 }
 
@@ -43,13 +43,13 @@ func (w *Writer) unchanged(live client.Object, in intent, subresource string, k 
 	if err != nil {
 		return false, err
 	}
-	if owns && in.holds(live) {
+	if owns && in.satisfiedBy(live) {
 		return true, nil
 	}
 	if in.fields.Empty() {
 		return false, nil
 	}
-	return w.learned(live, in, subresource, k)
+	return w.matchesStored(live, in, subresource, k)
 }
 
 // owns reports whether the manager owns exactly the intent's fields in live.

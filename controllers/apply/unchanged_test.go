@@ -231,7 +231,7 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	if want := []string{`.spec.containers[name="c"].resources.limits.cpu`}; !slices.Equal(answered.fields, want) {
 		t.Errorf("rewritten is %v, want %v", answered.fields, want)
 	}
-	w.applier.memory.put(k, written{uid: "uid", resourceVersion: "5", intent: hashOf(t, in), made: answered})
+	w.applier.memory.put(k, written{uid: "uid", resourceVersion: "5", intent: hashOf(t, in), stored: answered})
 	if !ask(w, live("5", "1"), in) || !ask(w, live("9", "1"), in) {
 		t.Error("what the server made of it is not unchanged, or forgotten at a later version")
 	}
@@ -258,18 +258,18 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	if now = now.Add(resendAfter); ask(w, live("12", "1"), in) {
 		t.Error("nobody asks whether the server still rewrites")
 	}
-	if last, _ := w.applier.memory.get(k); !slices.Equal(last.made.changed(), answered.changed()) {
+	if last, _ := w.applier.memory.get(k); !slices.Equal(last.stored.changed(), answered.changed()) {
 		t.Error("what was told is forgotten")
 	}
 }
 
-func answerOf(t *testing.T, w *Writer, in intent, object any) *made {
+func answerOf(t *testing.T, w *Writer, in intent, object any) *storedFields {
 	t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _ := w.answered(&frozen{in: in, answer: data}, ownership.Grant{})
+	m, _ := w.storedBy(&frozen{in: in, answer: data}, ownership.Grant{})
 	return m
 }
 

@@ -22,7 +22,7 @@ import (
 // a merge says. A value that the API server has rewritten is another value
 // here. Of an object that was read as metadata the rest is taken for what the
 // intent states: the manager owns it still, so it is as the manager applied it.
-func (in intent) holds(live runtime.Object) bool {
+func (in intent) satisfiedBy(live runtime.Object) bool {
 	stated := in.stated
 	if _, partial := live.(*metav1.PartialObjectMetadata); partial {
 		stated = map[string]any{"metadata": stated["metadata"]}

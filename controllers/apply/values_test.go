@@ -76,7 +76,7 @@ func TestAnIntentHoldsWhereAMergeChangesNothing(t *testing.T) {
 				t.Fatalf("a merge says %t", merged)
 			}
 			for _, live := range []runtime.Object{live, deployment(t, live.Object)} {
-				if got := in.holds(live); got != tc.want {
+				if got := in.satisfiedBy(live); got != tc.want {
 					t.Errorf("as %T: it holds: %t", live, got)
 				}
 			}
@@ -101,7 +101,7 @@ func TestAKeyWithADefaultIsTheSameKey(t *testing.T) {
 		{`{port: 80, name: x, protocol: UDP}`, `{port: 80, name: x}`, false},
 	} {
 		in, live := frozenIntent(t, fmt.Sprintf(service, tc.intent)), object(t, fmt.Sprintf(service, tc.live))
-		got, merged := in.holds(live), merges(t, live, in)
+		got, merged := in.satisfiedBy(live), merges(t, live, in)
 		if got != tc.want || merged != tc.want {
 			t.Errorf("%s in %s: holds is %t; a merge says %t", tc.intent, tc.live, got, merged)
 		}
@@ -113,7 +113,7 @@ func TestAKeyWithADefaultIsTheSameKey(t *testing.T) {
 func TestAnEmptyTextIsNotHeldByATypeThatOmitsIt(t *testing.T) {
 	const pod = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [{name: c, env: [{name: P, value: ""}]}]}}}}`
 	in, live := frozenIntent(t, pod), object(t, pod)
-	if !in.holds(live) || in.holds(deployment(t, live.Object)) {
+	if !in.satisfiedBy(live) || in.satisfiedBy(deployment(t, live.Object)) {
 		t.Error("an empty text is not told from none")
 	}
 }
@@ -192,7 +192,7 @@ func TestHoldsAgreesWithMergeOnRandomEdits(t *testing.T) {
 		var want bool
 		for _, live := range []runtime.Object{&unstructured.Unstructured{Object: live}, deployment(t, live)} {
 			want = merges(t, live, in)
-			if got := in.holds(live); got != want {
+			if got := in.satisfiedBy(live); got != want {
 				t.Fatalf("seed %d as %T: holds is %t; a merge says %t", seed, live, got, want)
 			}
 		}

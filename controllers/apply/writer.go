@@ -29,7 +29,7 @@ type Applier struct {
 	converter *Converter
 	contract  ownership.Contract
 	memory    memory
-	carried   *lru.Cache // what objects carry, by uid
+	upToDate   *lru.Cache // what objects carry, by uid
 	// onRestore are to be called where the store of the server was restored.
 	onRestore []func()
 }
@@ -45,7 +45,7 @@ func (a *Applier) OnRestore(forget func()) { a.onRestore = append(a.onRestore, f
 func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
 	return &Applier{
 		Now: time.Now, client: c, clients: map[string]client.Client{}, live: live, converter: converter, contract: contract,
-		memory: newMemory(), carried: lru.New(carriedSize),
+		memory: newMemory(), upToDate: lru.New(upToDateSize),
 	}
 }
 
@@ -96,14 +96,14 @@ func (w *Writer) Apply(
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying as %s: %w", w.manager, err)
 	}
-	outcome, err := w.put(ctx, live, in, slices.Contains(opts, AtVersion))
+	outcome, err := w.applyIntent(ctx, live, in, slices.Contains(opts, AtVersion))
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying %s %s as %s: %w", in.gvk.Kind, in.key, w.manager, err)
 	}
 	return outcome, nil
 }
 
-func (w *Writer) put(ctx context.Context, live client.Object, in intent, versioned bool) (Outcome, error) {
+func (w *Writer) applyIntent(ctx context.Context, live client.Object, in intent, versioned bool) (Outcome, error) {
 	grant, err := w.grant(in)
 	if err != nil {
 		return Outcome{}, err
@@ -119,7 +119,7 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	}
 	k := w.memoryKey(in, grant)
 	if grant.Once {
-		return w.once(ctx, live, in, grant, k)
+		return w.createOnce(ctx, live, in, grant, k)
 	}
 	if absent(live) {
 		return w.birth(ctx, in, grant, k)
@@ -138,18 +138,18 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 // returns ErrExists instead.
 func (w *Writer) update(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions,
-	may bool,
+	mayWrite bool,
 ) (Outcome, error) {
-	t, settled, err := w.needs(ctx, live, in, grant, k)
+	t, settled, err := w.assess(ctx, live, in, grant, k)
 	switch {
 	case err != nil:
 		return Outcome{}, err
 	case settled:
-		return w.same(live, k), nil
-	case !may:
+		return w.unchangedOutcome(live, k), nil
+	case !mayWrite:
 		return Outcome{}, ErrExists
 	}
-	pre = w.atOwned(live, in, k, pre)
+	pre = w.atOwnedVersion(live, in, k, pre)
 	if t != nil {
 		return w.takeOver(ctx, live, in, grant, k, t, pre)
 	}
@@ -163,13 +163,13 @@ func (w *Writer) update(
 
 // needs is what has to be transferred before the intent is applied to live, or whether
 // nothing has to be sent.
-func (w *Writer) needs(
+func (w *Writer) assess(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant,
 	k memoryKey,
 ) (t *transfer, settled bool, err error) {
 	if t, err = w.transfer(ctx, live, in, grant, k); t == nil && err == nil {
 		if settled, err = w.settled(ctx, live, in, grant, k); err == nil {
-			t = w.applier.memory.moved(k, live, settled)
+			t = w.applier.memory.pendingTransfer(k, live, settled)
 		}
 	}
 	return t, settled, err
@@ -188,7 +188,7 @@ func (w *Writer) settled(
 	if ahead, err := w.applier.ahead(ctx, live, k); err != nil {
 		return false, err
 	} else if ahead > 0 {
-		return w.applier.memory.says(k, in)
+		return w.applier.memory.lastIntentIs(k, in)
 	}
 	return w.unchanged(live, in, grant.Object.Subresource, k)
 }
@@ -230,13 +230,13 @@ func (w *Writer) send(
 		return Outcome{}, err
 	}
 	last, _ := w.applier.memory.get(k)
-	made, stays := w.answered(f, grant)
+	made, stays := w.storedBy(f, grant)
 	w.applier.memory.put(k, written{
 		uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(),
-		made: made, stays: stays, repairs: last.repairs,
+		stored: made, leftoverReturns: stays, repairs: last.repairs,
 	})
 	outcome := Outcome{Result: Configured, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
-	if fields := made.changed(); len(fields) > 0 && (last.uid != f.uid || !slices.Equal(last.made.changed(), fields)) {
+	if fields := made.changed(); len(fields) > 0 && (last.uid != f.uid || !slices.Equal(last.stored.changed(), fields)) {
 		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: fields}
 	}
 	if pre.birth {
