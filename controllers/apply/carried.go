@@ -10,25 +10,25 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// carriedSize is of how many objects it is remembered that they carry an intent.
+// upToDateSize bounds how many objects are remembered as up to date.
 const upToDateSize = 1 << 15
 
-// carried is an object that an Apply found to be as an intent says.
+// upToDate remembers an object that an Apply found to match an intent.
 type upToDate struct {
 	intent string
-	hash  [sha256.Size]byte
+	hash   [sha256.Size]byte
 }
 
-// Found remembers that live was found to be as the intent says that the caller calls so: an Apply with it came to done.
-// Where the cache does not show our last write, that is what is as it says, and nothing is remembered.
+// Found remembers that live matches the caller's name of an intent, if the Apply with outcome done sent nothing.
+// Nothing is remembered while the cache lacks our last write, because then that write is what matches.
 func (w *Writer) Found(live client.Object, intent string, done Outcome) {
 	if !absent(live) && done.Result == Unchanged && done.ResourceVersion == live.GetResourceVersion() {
 		w.applier.upToDate.Add(live.GetUID(), upToDate{intent, w.contentHash(live)})
 	}
 }
 
-// Carries reports whether live is, but for its status, as it was when it was found to be as the intent says that the
-// caller calls so. Then an Apply of that would change nothing, and the intent need not be made.
+// Carries reports whether live, except for its status, is the object that Found remembered for this intent. An Apply
+// of the intent would then change nothing, so the caller need not build it.
 func (w *Writer) Carries(live client.Object, intent string) bool {
 	if absent(live) {
 		return false
@@ -37,9 +37,8 @@ func (w *Writer) Carries(live client.Object, intent string) bool {
 	return ok && found == upToDate{intent, w.contentHash(live)}
 }
 
-// print names what an object is, but for its status. The API server counts each change of a spec in
-// metadata.generation. Who owns something beside the status is in it too: fields that a reset of managedFields left to
-// nobody have a writer of their own (before-first-apply), and are taken over.
+// contentHash identifies the object without its status; metadata.generation counts the changes of its spec. Other
+// writers are part of it, because a reset of managedFields leaves fields to before-first-apply, which are taken over.
 func (w *Writer) contentHash(live client.Object) [sha256.Size]byte {
 	var writers []string
 	for _, entry := range live.GetManagedFields() {

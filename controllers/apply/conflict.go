@@ -16,32 +16,30 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Fields of an exclusive grant that another writer changed are repaired: at once
-// the first times, and then once a minute, for whoever changes them repeatedly
-// will not stop because of us, and each write wakes everybody who watches.
+// Fields of an exclusive grant that another writer changed are repaired at once a few times, then once a minute: a
+// writer that persists does not stop because of us, and each write wakes all watchers.
 const (
 	repairsAtOnce = 3
 	repairEvery   = time.Minute
 )
 
-// Conflict says that another writer changed fields of a grant. As an error it says
-// that nothing was written: the fields of a shared grant are the other manager's,
-// and those of an exclusive one were repaired so often that the next repair waits.
+// Conflict lists fields of a grant that another writer changed. Returned as an error, it means that nothing was
+// written: the grant is shared and the fields belong to the other manager, or it is exclusive and the next repair
+// waits.
 type Conflict struct {
-	// Manager is the one whose grant it is.
+	// Manager holds the grant.
 	Manager ownership.Manager
 	Object  ownership.Object
 	Key     types.NamespacedName
-	// Fields are those that others hold now or that were removed, in the notation of
-	// the API server's conflict messages, sorted.
+	// Fields were removed or have another owner, in the notation of the API server's conflict messages, sorted.
 	Fields []string
-	// Others are the managers that hold them, sorted; none if they were removed.
+	// Others are the managers that hold Fields now, sorted; empty if the fields were removed.
 	Others []string
-	// Again is when the next Apply repairs them, 0 where none will.
+	// Again is the time until the next repair, 0 if there is none.
 	Again time.Duration
 }
 
-// String says who changes what. It stays the same while the conflict does.
+// String stays the same while the conflict does.
 func (c *Conflict) String() string {
 	who, what := "another writer removes", someOf(c.Fields)
 	switch {
@@ -61,7 +59,7 @@ func (c *Conflict) Error() string {
 		c.Again.Round(time.Second))
 }
 
-// RetryAfter is when to try again.
+// RetryAfter is the pause before the next attempt.
 func (c *Conflict) RetryAfter() time.Duration { return Soonest(c.Again, LaterAfter) }
 
 func quoteAll(managers []string) string {
@@ -72,8 +70,7 @@ func quoteAll(managers []string) string {
 	return strings.Join(texts, ", ")
 }
 
-// held is the conflict that the API server answers to an apply that is not forced.
-// It names each manager in quotes.
+// conflictFromCauses reads the API server's answer to an unforced apply, which names each manager in quotes.
 func conflictFromCauses(causes []metav1.StatusCause) *Conflict {
 	c := &Conflict{}
 	for _, cause := range causes {
@@ -86,9 +83,8 @@ func conflictFromCauses(causes []metav1.StatusCause) *Conflict {
 	return c
 }
 
-// conflict looks, before a write, whether another writer changed what this manager
-// had written, or wrote beside it what t takes off, and is nil if not: what has something
-// new to say never waits.
+// detectConflict returns the changes of other writers to what this manager wrote, plus what t removes. It returns nil
+// for a new intent, which never waits.
 func (w *Writer) detectConflict(
 	live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
 ) (*Conflict, error) {
@@ -112,15 +108,13 @@ func (w *Writer) detectConflict(
 	return c, nil
 }
 
-// merged are the texts of two lists, sorted, each once.
 func merged(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// lost finds which fields of the intent its manager does not own in live, and who
-// does.
+// lostFields returns the fields of the intent that the manager does not own in live, and who does.
 func (w *Writer) lostFields(live client.Object, in intent, grant ownership.Grant) (*Conflict, error) {
 	c := &Conflict{Manager: w.manager, Object: grant.Object, Key: in.key}
 	own, err := ownership.Applied(live.GetManagedFields(), w.manager, grant.Object.Subresource)
@@ -150,9 +144,8 @@ func (w *Writer) lostFields(live client.Object, in intent, grant ownership.Grant
 	return c, nil
 }
 
-// repair writes, unless that repairs a conflict again too early: then it returns
-// the conflict. Where the server made of the intent what was there before, and nothing
-// was taken off, admission did, and no other writer.
+// repair calls write, or returns the conflict if the next repair is not yet due. A write after which the stored
+// values are as before was undone by admission: that is no conflict, unless t removed something.
 func (w *Writer) repair(
 	live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
 	write func() (Outcome, error),

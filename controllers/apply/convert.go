@@ -10,31 +10,25 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Converter knows the schemas of the kinds that are applied, so that field
-// sets are computed as the API server computes them.
+// Converter has the schemas of the applied kinds, and computes field sets as the API server does.
 type Converter struct {
 	scheme  *runtime.Scheme
 	builtin managedfields.TypeConverter
 	groups  map[string]managedfields.TypeConverter
 }
 
-// NewConverter returns a Converter for the built-in kinds of scheme and, by
-// API group, for kinds whose apply configurations were generated: pass the
-// NewTypeConverter of their package.
+// NewConverter returns a Converter for the built-in kinds of scheme and, by API group, for kinds with generated apply
+// configurations: pass NewTypeConverter of their package.
 func NewConverter(scheme *runtime.Scheme, groups map[string]managedfields.TypeConverter) *Converter {
 	return &Converter{scheme: scheme, builtin: clientac.NewTypeConverter(scheme), groups: groups}
 }
 
-// live returns a live object as a typed value of gvk. The object may lack its
-// kind, as typed objects do that were read without a cache. It may hold
-// duplicate list items that older validation let through; the API server
-// allows them on its side too.
+// live returns a live object as a typed value of gvk. Objects that were read without a cache lack their kind, and
+// list items may be duplicates that older validation accepted; the API server allows both too.
 func (c *Converter) live(gvk schema.GroupVersionKind, obj runtime.Object) (*typed.TypedValue, error) {
 	return c.typed(gvk, obj, typed.AllowDuplicates)
 }
 
-// typed returns obj as a typed value of gvk, or an error if it does not fit
-// the schema.
 func (c *Converter) typed(
 	gvk schema.GroupVersionKind, obj runtime.Object, opts ...typed.ValidationOptions,
 ) (*typed.TypedValue, error) {

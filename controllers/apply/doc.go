@@ -1,44 +1,25 @@
-// Package apply is the only writer. A Writer is bound to one field manager of
-// an ownership.Contract; it can apply complete statements about objects,
-// release what it owns, and nothing else. There is no Create, Update or Patch.
+// Package apply is the only writer. A Writer is bound to one field manager of an ownership.Contract; it applies
+// complete statements about objects, releases what it owns, and nothing else. There is no Create, Update or Patch.
 //
-// The package knows no kind of Freehold: any operator that is made with
-// controller-runtime can use it, with a contract of its own. docs/library.md
-// is its guide, and test/library/operator an operator that does.
+// The package knows no kind of Freehold: any operator that is made with controller-runtime can use it, with a contract
+// of its own. docs/library.md is its guide, and test/library/operator an operator that does.
 //
-// An operator has one Applier, made by New from its manager's client, and asks
-// it As which manager to write. What it must know:
+// An operator has one Applier, made by New from its manager's client; As returns the Writer of a manager. Writer.Apply
+// is the function to read first. Its rules:
 //
-//   - Apply is given the object as it was read, with its managedFields: a cache
-//     must not strip them from what is written. The time at which it was read
-//     does not matter, and nothing waits for the cache.
-//   - An intent is complete. What the manager owned and the intent no longer
-//     states is given up, and removed if nobody else owns it.
-//   - Nothing is sent if the object is as the intent says and the manager owns
-//     just that, so a pass may state everything every time. A condition's time
-//     must then be kept while its status is the same.
-//   - An intent about an object that the manager may create should state its
-//     controller: an object of the name that has another one, and that the
-//     manager never wrote, is answered with ErrForeign and left alone. One that has none
-//     gets it back only while the server says that the controller stays.
-//   - Where the contract has a Takeover, such an object can be handed over by an
-//     annotation. Its managedFields are then moved, by the one write that is
-//     neither an apply nor a deletion, and only within the contract.
-//   - What the API server answers is the state that is remembered. Where admission
-//     changes what an intent states, Outcome.Rewritten says so once, and
-//     Outcome.Again when an Apply is due that finds out whether it still does.
-//   - Whether an apply is forced, and whether it may create, is said by the
-//     grant and not by the caller.
+//   - live is the object as it was read, with its managedFields: a cache must not strip them. It may be stale.
+//   - An intent is complete. The manager gives up what it no longer states, which is removed if nobody else owns it.
+//   - Nothing is sent if the object matches the intent and the manager owns exactly that, so a pass may state
+//     everything every time. It must keep a condition's time while the status is the same.
+//   - An intent about an object that the manager may create should state its controller: an object of the name that
+//     has another one, and that the manager never wrote, is ErrForeign. A missing controller is put back only while
+//     the server shows that the controller stays.
+//   - Where the contract has a Takeover, an annotation hands such an object over. Its managedFields are then moved, by
+//     the one write that is neither an apply nor a deletion, and only within the contract.
+//   - The server's answer is the state that is remembered. Where admission changes what an intent states,
+//     Outcome.Rewritten lists it once, and Outcome.Again is when an Apply is due that checks whether it still does.
+//   - The grant, and not the caller, decides whether an apply is forced, and whether it may create.
 //
-// intent.go freezes an apply configuration to bytes, preconditions.go says
-// what a write may be made conditional on, writer.go sends it, outcome.go says what came of it, unchanged.go
-// finds that nothing has to be sent, values.go compares for it, memory.go
-// remembers what was sent, rewritten.go what the server made of it, errors.go and conflict.go
-// name what can go wrong, owner.go looks whether an owner stays, and retry.go says when it is tried again. read.go asks
-// the server where a cache cannot know, takeover.go takes over, remove.go
-// deletes, impersonate.go says as whom, convert.go knows the schemas.
-//
-// The rules are those of
-// https://kubernetes.io/docs/reference/using-api/server-side-apply/; what the
-// API server does beyond them is said where it matters.
+// The rules of the API server are those of https://kubernetes.io/docs/reference/using-api/server-side-apply/; what it
+// does beyond them is described where it matters.
 package apply

@@ -13,38 +13,31 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// What can go wrong with a write, beside a Conflict and the network.
 var (
-	// ErrExists is returned by a birth that met an object: look again.
+	// ErrExists means that a birth met an existing object: look again.
 	ErrExists = errors.New("the object exists")
-	// ErrForeign is returned for an object of the name that this manager did not
-	// write, and that the owner in the intent does not control. Nothing is written.
+	// ErrForeign means that this manager did not write the object, and that the intent's owner does not control it.
+	// Nothing is written.
 	ErrForeign = errors.New("an object of this name exists that is not controlled by the same owner")
-	// ErrHandedOver is ErrForeign for an object that was handed over, where nothing is to
-	// be taken over (Untaken).
+	// ErrHandedOver is ErrForeign for an object that was handed over, while the caller takes nothing over (Untaken).
 	ErrHandedOver = fmt.Errorf("%w, and was handed over", ErrForeign)
-	// ErrOwnerGone is returned by a write that would add an owner to an object, if that
-	// owner is being deleted or gone.
+	// ErrOwnerGone means that the owner to add is being deleted, or gone.
 	ErrOwnerGone = errors.New("the owner is being deleted, or is gone")
-	// ErrGone is returned if the object that was read no longer exists.
+	// ErrGone means that the object no longer exists.
 	ErrGone = errors.New("the object is gone")
-	// ErrReincarnated is returned if the object was deleted and made anew
-	// since it was read.
+	// ErrReincarnated means that the object was deleted and created again since it was read.
 	ErrReincarnated = errors.New("the object is another one of the same name")
-	// ErrStale is returned by a write that is made at a version, and by a deletion, if the
-	// object moved since it was read: look again.
+	// ErrStale means that the object changed since it was read; returned by deletions and by writes at a version.
 	ErrStale = errors.New("the object changed since it was read")
-	// ErrNamespaceTerminating is returned by a birth in a namespace that is
-	// being deleted. There is nothing left to do there.
+	// ErrNamespaceTerminating means that the namespace of a birth is being deleted.
 	ErrNamespaceTerminating = errors.New("the namespace is being deleted")
-	// ErrStripped is returned for a live object without the managedFields that
-	// the server has: the cache that served it strips them, and without them
-	// nothing can be said about ownership.
+	// ErrStripped means that a cache removed managedFields which the server has. Ownership cannot be judged without
+	// them.
 	ErrStripped = errors.New("the object was read without its managedFields: remove the cache transform that strips them")
 )
 
-// NotGranted says that an intent states fields outside the contract, or that
-// there is no grant at all. Nothing was sent. It is a defect of the caller.
+// NotGranted means that the intent states fields outside the contract, or that there is no grant: a defect of the
+// caller. Nothing was sent.
 type NotGranted struct {
 	Manager ownership.Manager
 	Object  string
@@ -58,29 +51,28 @@ func (e *NotGranted) Error() string {
 	return fmt.Sprintf("manager %s may not write %s of %s", e.Manager, strings.Join(e.Fields, ", "), e.Object)
 }
 
-// BadIntent says that the intent itself is refused: it cannot be frozen, or the
-// server refuses it by schema, validation or admission. The same intent is taken
-// only after another party has changed that, such as a policy.
+// BadIntent means that the intent cannot be frozen, or that schema, validation or admission refuse it. A retry
+// succeeds only after another party changed that, such as a policy.
 type BadIntent struct{ Err error }
 
 func (e *BadIntent) Error() string { return e.Err.Error() }
 func (e *BadIntent) Unwrap() error { return e.Err }
 
-// olderSchema words that the API server does not know a field of a kind of which this
-// program has the schema: the definition in the cluster is that of another release.
+// olderSchema explains that the CRD in the cluster belongs to another release and lacks a field of this program's
+// schema.
 func olderSchema(kind string, answer error) error {
 	return fmt.Errorf("the CustomResourceDefinition of %s in the cluster is older than this program: apply the CRDs of "+
 		"this release: %w", kind, answer)
 }
 
-// named is an answer of the API server that has one of the names above.
+// classified gives an answer of the API server the identity of one of the errors above.
 type classified struct{ name, answer error }
 
 func (e *classified) Error() string        { return e.name.Error() + ": " + e.answer.Error() }
 func (e *classified) Is(target error) bool { return target == e.name }
 func (e *classified) Unwrap() error        { return e.answer }
 
-// classify turns the server's answer to an apply into one of the errors above.
+// classify maps the server's answer to an apply to one of the errors above.
 func classify(err error, pre preconditions) error {
 	if err == nil {
 		return nil
@@ -111,8 +103,7 @@ func conflictOf(err error, status metav1.Status, pre preconditions) error {
 	switch {
 	case pre.birth:
 		return &classified{ErrExists, err}
-	// An apply that carries a uid and meets no object is a plain conflict; the
-	// server says so only in words.
+	// The server marks an apply with a uid that meets no object only by this text.
 	case pre.uid != "" && strings.Contains(status.Message, "no existing object was found"):
 		return &classified{ErrGone, err}
 	case pre.resourceVersion != "":
@@ -121,8 +112,8 @@ func conflictOf(err error, status metav1.Status, pre preconditions) error {
 	return err
 }
 
-// refusesUID reports whether the server found another uid than the intent's:
-// metadata.uid is immutable, so the answer is a validation error.
+// refusesUID reports whether the server's object has another uid: metadata.uid is immutable, so the answer is a
+// validation error.
 func refusesUID(status metav1.Status) bool {
 	if status.Details == nil {
 		return false
@@ -135,23 +126,19 @@ func refusesUID(status metav1.Status) bool {
 	return false
 }
 
-// isSchemaError recognises what typed conversion answers to unknown fields,
-// duplicate keys and wrong types: a 500 without a reason, to be told from a
-// broken server by its words only.
+// isSchemaError recognizes the answer to unknown fields, duplicate keys and wrong types. Only its text differs from
+// that of a broken server: it is a 500 without a reason.
 func isSchemaError(status metav1.Status) bool {
 	return status.Code == http.StatusInternalServerError &&
 		strings.Contains(status.Message, "failed to create typed patch object")
 }
 
-// isUnknownField reports whether such an answer is about a field that the schema of the
-// kind in the cluster does not have.
 func isUnknownField(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && isSchemaError(status.Status()) &&
 		strings.Contains(status.Status().Message, "field not declared in schema")
 }
 
-// isGone reports whether the object that was meant no longer exists.
 func isGone(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, ErrReincarnated)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,17 +86,18 @@ func ExampleWriter_Apply() {
 	applier := apply.New(nil, nil, apply.NewConverter(clientgoscheme.Scheme, nil), Contract())
 	_, err := applier.As(About).Apply(context.Background(), nil,
 		corev1ac.ConfigMap("about", "default").WithData(map[string]string{"team": "red", "phone": "555"}))
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", "\n"))
 
 	var refused *apply.NotGranted
 	fmt.Println(errors.As(err, &refused), refused.Fields)
 
 	_, err = applier.As(About).Apply(context.Background(), nil,
 		corev1ac.Secret("about", "default").WithStringData(map[string]string{"team": "red"}))
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", "\n"))
 	// Output:
-	// applying ConfigMap default/about as namespace.teams.example.com/about: manager namespace.teams.example.com/about may
-	// not write .data.phone of ConfigMap true [.data.phone]
-	// applying Secret default/about as namespace.teams.example.com/about: manager namespace.teams.example.com/about has no
-	// grant on Secret about
+	// applying ConfigMap default/about as namespace.teams.example.com/about
+	// manager namespace.teams.example.com/about may not write .data.phone of ConfigMap
+	// true [.data.phone]
+	// applying Secret default/about as namespace.teams.example.com/about
+	// manager namespace.teams.example.com/about has no grant on Secret about
 }

@@ -7,14 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Impersonate has the applier write what the contract gives to identities as
-// the ServiceAccounts of those names in namespace, instead of as whoever c of
-// New is. config is that of the process, which must have the right to
-// impersonate them
-// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation).
-// The connections share config's transport, and its RateLimiter where it has
-// one. It is to be called before the first Apply, and returns an error if config
-// cannot be used.
+// Impersonate makes the applier write as the contract's identities, which are ServiceAccounts in namespace, instead
+// of as the client of New. The process that config belongs to needs the right to impersonate them
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation). The clients share
+// config's transport and its RateLimiter. Call it before the first Apply; it returns an error if config is unusable.
 func (a *Applier) Impersonate(config *rest.Config, namespace string, identities ...string) error {
 	for _, identity := range identities {
 		as := rest.CopyConfig(config)
@@ -28,7 +24,6 @@ func (a *Applier) Impersonate(config *rest.Config, namespace string, identities 
 	return nil
 }
 
-// as is the client that writes for an identity of the contract.
 func (a *Applier) as(identity string) client.Client {
 	if c, ok := a.clients[identity]; ok {
 		return c

@@ -15,26 +15,23 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// intent is one manager's complete statement about one object, frozen: a
-// client that decoded the server's answer into the apply configuration it was
-// given would otherwise fill it with other managers' fields, which the next
-// apply would then own.
+// intent is one manager's complete statement about one object, frozen to bytes: a client that decoded the answer into
+// the apply configuration would add other managers' fields, and the next apply would own them.
 type intent struct {
 	gvk     schema.GroupVersionKind
 	key     types.NamespacedName
 	content map[string]any
-	// stated is content without what names the object.
+	// stated is content without the object's kind.
 	stated map[string]any
 	fields *fieldpath.Set
-	// owned is fields as the API server writes them into managedFields.
+	// owned is fields, encoded as in managedFields.
 	owned string
 	value *typed.TypedValue
-	// restated says that content was taken from the live object, untaken that no object is
-	// taken over by it.
+	// keepOwned: content was extracted from the live object. noTakeover: the apply takes no object over.
 	keepOwned, noTakeover bool
 }
 
-// stripped are the fields that the API server never counts as owned.
+// The API server never counts these fields as owned.
 var stripped = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("apiVersion"),
 	fieldpath.MakePathOrDie("kind"),
@@ -43,9 +40,8 @@ var stripped = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata", "namespace"),
 )
 
-// freeze makes an intent of an apply configuration. It returns a *BadIntent if
-// the configuration has no kind or name, states what only the writer may
-// state, or does not fit its schema.
+// freeze returns a *BadIntent if the configuration lacks its kind or name, states what only the writer may state, or
+// does not fit its schema.
 func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (intent, error) {
 	content, err := contentOf(ac)
 	if err != nil {
@@ -57,11 +53,11 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (inten
 	}
 	u := &unstructured.Unstructured{Object: content}
 	in := intent{
-		gvk:      u.GroupVersionKind(),
-		key:      types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()},
-		content:  content,
-		keepOwned: restated,
-		noTakeover:  slices.Contains(opts, Untaken),
+		gvk:        u.GroupVersionKind(),
+		key:        types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()},
+		content:    content,
+		keepOwned:  restated,
+		noTakeover: slices.Contains(opts, Untaken),
 	}
 	if in.gvk.Kind == "" || in.key.Name == "" {
 		return intent{}, &BadIntent{Err: fmt.Errorf("intent without kind or name")}
@@ -89,7 +85,7 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (inten
 	return in, nil
 }
 
-// contentOf is what an apply configuration states, in maps of its own.
+// contentOf returns a copy of what an apply configuration states.
 func contentOf(ac runtime.ApplyConfiguration) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ac)
 	if err != nil {
@@ -101,9 +97,8 @@ func contentOf(ac runtime.ApplyConfiguration) (map[string]any, error) {
 	return content, nil
 }
 
-// hash names the content. It is asked for only where something was written. When
-// a condition changed is not of it: what is stated again after another writer changed it
-// would be another content each second.
+// hash ignores the transition times of conditions: a condition that is stated again after another writer changed it
+// would otherwise be a new intent each second.
 func (in intent) hash() ([sha256.Size]byte, error) {
 	// encoding/json sorts the keys of maps: same content, same bytes.
 	data, err := json.Marshal(timeless(in.content))
@@ -113,8 +108,6 @@ func (in intent) hash() ([sha256.Size]byte, error) {
 	return sha256.Sum256(data), nil
 }
 
-// timeless is content without the times of its conditions, which follow from
-// their status.
 func timeless(content map[string]any) map[string]any {
 	status, _ := content["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
@@ -133,15 +126,13 @@ func timeless(content map[string]any) map[string]any {
 	return content
 }
 
-// telling are the fields whose empty objects say something: a volume is of the source
-// that stands in it, and the API server fills in an emptyDir beside a volume that names
-// none, which no apply would take away again.
+// meaningfulWhenEmpty are the fields whose empty objects are kept: the API server fills in an emptyDir for a volume
+// without a source, and no later apply removes it.
 var meaningfulWhenEmpty = map[string]bool{"emptyDir": true}
 
-// prune removes empty maps, empty lists and nulls, from the leaves up, and reports
-// whether nothing is left: an explicitly empty parent makes the server answer 422 to
-// whoever removes the last item below it. Items of lists stay, because removing one
-// would move the others, and so do empty objects that say something.
+// prune removes empty maps, empty lists and nulls, from the leaves up, and reports whether nothing is left: the
+// server answers 422 to whoever removes the last item below an explicitly empty parent. Items of lists stay, because
+// a removal would move the others.
 func prune(v any) (empty bool) {
 	switch v := v.(type) {
 	case nil:
@@ -162,7 +153,6 @@ func prune(v any) (empty bool) {
 	return false
 }
 
-// has reports whether the intent states a top-level field.
 func (in intent) has(field string) bool {
 	_, ok := in.content[field]
 	return ok

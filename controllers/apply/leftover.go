@@ -12,8 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// leftBehind is what is to be taken off of live, which is nothing where admission puts it
-// back with each write.
+// removableLeftovers returns the leftovers, or nothing where admission puts them back with each write.
 func (w *Writer) removableLeftovers(live client.Object, in intent, grant ownership.Grant, k memoryKey) (*fieldpath.Set, error) {
 	left := leftovers(live, in, grant)
 	last, ok := w.applier.memory.get(k)
@@ -27,11 +26,9 @@ func (w *Writer) removableLeftovers(live client.Object, in intent, grant ownersh
 	return left, err
 }
 
-// leftBehind are the fields of a pod template that the API server once filled in beside
-// what the manager stated, that belong to nobody, and that change what the intent means:
-// the account by its deprecated name, and the emptyDir of a volume that has another source
-// now. Whoever states them from the beginning leaves none behind; these are of objects
-// that were written without.
+// leftovers are the defaults of a pod template that belong to nobody and change what the intent means: the deprecated
+// name of the account, and the emptyDir of a volume that has another source now. An object has them if its first
+// intent did not state these fields.
 func leftovers(live client.Object, in intent, grant ownership.Grant) *fieldpath.Set {
 	left := fieldpath.NewSet()
 	pod := podSpec(live)
@@ -62,7 +59,6 @@ func leftovers(live client.Object, in intent, grant ownership.Grant) *fieldpath.
 	return left
 }
 
-// podSpec is that of an object with a pod template, nil for any other.
 func podSpec(object client.Object) *corev1.PodSpec {
 	switch o := object.(type) {
 	case *appsv1.Deployment:

@@ -15,19 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memorySize is how many writes are remembered: ten a server for some
-// thousands of servers. Forgetting one costs a comparison, never a wrong
-// write.
+// memorySize fits ten writes a server for some thousands of servers. A forgotten write costs a comparison, never a
+// wrong write.
 const memorySize = 1 << 16
 
-// unseenFor is how long a cache may take to show a write of ours before the
-// server is asked: where its store was restored from a backup, that write is
-// never seen again.
+// maxCacheLag is how long a cache may lack our write before the server is asked: after a restore from a backup, that
+// write never appears.
 const maxCacheLag = 10 * time.Second
 
-// memory is what was written last, by object and manager. It takes the place
-// of a client that waits for its own writes: an object that is older than our
-// last write of it is one on which that write is still to be seen.
+// memory has the last write by object and manager. It replaces a client that waits for its own writes: an object
+// older than our last write of it does not show that write yet.
 type memory struct{ cache *lru.Cache }
 
 type memoryKey struct {
@@ -37,23 +34,19 @@ type memoryKey struct {
 	subresource string
 }
 
-// written is one remembered write.
 type written struct {
 	uid             types.UID
 	resourceVersion string
 	// intent is the hash of what was sent.
 	intent [sha256.Size]byte
-	// at is when it was sent, or last found at the server.
+	// at is when the write was sent, or last found on the server.
 	at time.Time
-	// made is what the server made of it, and stays says that it has what a take-over
-	// takes off: admission puts that back.
-	stored  *storedFields
+	// leftoverReturns: the stored object has a leftover again that the apply removed, because admission adds it.
+	stored          *storedFields
 	leftoverReturns bool
-	// moved is a take-over whose apply is still to come, since the object moved between its two
-	// writes; nil if none is.
+	// pending is a take-over whose apply is still due, because the object changed between the two writes.
 	pending *transfer
-	// repairs says how many repairs of the object may still be made at once, nil if
-	// all may.
+	// repairs limits how many repairs of the object follow each other at once; nil before the first.
 	repairs *rate.Limiter
 }
 
@@ -68,15 +61,13 @@ func (m memory) get(k memoryKey) (written, bool) {
 	return w, ok
 }
 
-// says reports whether the last write under k was of this intent.
 func (m memory) lastIntentIs(k memoryKey, in intent) (bool, error) {
 	last, ok := m.get(k)
 	hash, err := in.hash()
 	return ok && last.intent == hash, err
 }
 
-// unchanged is what is known of an object to which nothing was sent: our last
-// write, where live does not show it yet.
+// newestOutcome is the newest known version of an object to which nothing was sent: our last write, if live lacks it.
 func (m memory) newestOutcome(live client.Object, k memoryKey) Outcome {
 	version := live.GetResourceVersion()
 	if last, ok := m.get(k); ok && last.ahead(live.GetUID(), version) {
@@ -85,7 +76,6 @@ func (m memory) newestOutcome(live client.Object, k memoryKey) Outcome {
 	return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: version}
 }
 
-// move notes what was moved to the manager, and is to be applied next.
 func (m memory) recordTransfer(k memoryKey, live client.Object, t *transfer) {
 	last, ok := m.get(k)
 	if !ok || last.uid != live.GetUID() {
@@ -95,7 +85,7 @@ func (m memory) recordTransfer(k memoryKey, live client.Object, t *transfer) {
 	m.put(k, last)
 }
 
-// moved is what was moved before, and was not applied yet. One that is applied by now is forgotten.
+// pendingTransfer returns the transfer whose apply is still due, and forgets one that has settled.
 func (m memory) pendingTransfer(k memoryKey, live client.Object, settled bool) *transfer {
 	last, ok := m.get(k)
 	if !ok || last.pending == nil || last.uid != live.GetUID() {
@@ -111,8 +101,6 @@ func (m memory) pendingTransfer(k memoryKey, live client.Object, settled bool) *
 func (m memory) put(k memoryKey, w written) { m.cache.Add(k, w) }
 func (m memory) forget(k memoryKey)         { m.cache.Remove(k) }
 
-// ahead reports whether w was written after the object that has uid and
-// resourceVersion was read.
 func (w written) ahead(uid types.UID, version string) bool {
 	if w.uid != uid {
 		return false
@@ -121,10 +109,8 @@ func (w written) ahead(uid types.UID, version string) bool {
 	return err == nil && order < 0
 }
 
-// ahead returns how much longer a cache that shows live may take to show our
-// last write to it, 0 if live has that write. A write that is not shown in time
-// and is not at the server either was undone there, and all that is remembered
-// of that server with it.
+// ahead returns how much longer the cache behind live may lack our last write, 0 if live shows it. A write that is
+// missing on the server, too, was lost in a restore: then all memory of that server is dropped.
 func (a *Applier) ahead(ctx context.Context, live client.Object, k memoryKey) (time.Duration, error) {
 	last, ok := a.memory.get(k)
 	if !ok || !last.ahead(live.GetUID(), live.GetResourceVersion()) {

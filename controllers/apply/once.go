@@ -9,9 +9,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// once creates the object, and is content with what stands under its name. It never
-// reads that: an object that was deleted is made again only by who asks with no live
-// object, and is not remembered.
+// createOnce creates the object and accepts any existing one without reading it. It forgets the write, so that a
+// caller that sees no live object creates a deleted one again.
 func (w *Writer) createOnce(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey,
 ) (Outcome, error) {
@@ -20,7 +19,7 @@ func (w *Writer) createOnce(
 	}
 	outcome, err := w.send(ctx, in, grant, k, preconditions{birth: true})
 	w.applier.memory.forget(k)
-	// Where the fields are others', the API server says so before it looks at the version.
+	// If other managers hold the fields, the API server answers so before it checks the version.
 	var theirs *Conflict
 	if errors.Is(err, ErrExists) || errors.As(err, &theirs) {
 		return Outcome{}, nil

@@ -14,24 +14,19 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Whoever deletes an owner with --cascade=orphan wants its children to stay: the garbage
-// collector takes the owner off them, and lets it go. A writer that puts the owner back,
-// because its cache shows neither, has them collected. So what rests on the owner in live is
-// written at the version that was read, and an owner that is not there is added only after
-// the server said that it stays.
+// With --cascade=orphan the garbage collector removes the owner from its children, and then the owner. A writer with
+// a stale cache would put the owner back and so have the children collected. So a write that relies on the owner in
+// live is made at the version that was read, and an owner is added only after the server confirmed that it stays.
 
-// controller is the controller that the intent states, nil if none.
 func (in intent) controller() *metav1.OwnerReference {
 	return metav1.GetControllerOf(&unstructured.Unstructured{Object: in.content})
 }
 
-// refersTo reports whether an object has an owner with this uid.
 func refersTo(live client.Object, owner types.UID) bool {
 	return slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner })
 }
 
-// ours reports whether live is ours to write: it belongs to the owner that the
-// intent states, or our manager has written it before.
+// ours reports whether the intent's owner owns live, or our manager has written it before.
 func (w *Writer) ours(live client.Object, in intent) bool {
 	owner := in.controller()
 	if owner == nil || refersTo(live, owner.UID) {
@@ -41,8 +36,8 @@ func (w *Writer) ours(live client.Object, in intent) bool {
 	return err == nil && !owned.Empty()
 }
 
-// atOwned adds to pre the newest version that is known of live, where that has the controller
-// of the intent: a version that we wrote has it too.
+// atOwnedVersion adds the newest known version of live to pre, if live has the intent's controller: our own newer
+// versions have it too.
 func (w *Writer) atOwnedVersion(live client.Object, in intent, k memoryKey, pre preconditions) preconditions {
 	if owner := in.controller(); pre.resourceVersion == "" && owner != nil && refersTo(live, owner.UID) {
 		pre.resourceVersion = w.applier.memory.newestOutcome(live, k).ResourceVersion
@@ -50,8 +45,8 @@ func (w *Writer) atOwnedVersion(live client.Object, in intent, k memoryKey, pre 
 	return pre
 }
 
-// checkOwner returns ErrOwnerGone if the intent would add its controller to live, and that is
-// being deleted or gone. A cache may still show it, so the server is asked.
+// checkOwner returns ErrOwnerGone if the intent would add a controller that is being deleted or gone. It asks the
+// server, because a cache may still show the owner.
 func (w *Writer) checkOwner(ctx context.Context, live client.Object, in intent) error {
 	owner := in.controller()
 	if owner == nil || refersTo(live, owner.UID) {

@@ -10,19 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// birthVersion is a resourceVersion that no stored object has. An apply that
-// carries it creates the object or is answered 409; it never updates. ("0" is
-// refused, and any other number that is not the live one creates as well.)
+// birthVersion is a resourceVersion that no stored object has. An apply that carries it creates the object or is
+// answered 409; it never updates. ("0" is refused, and any other number that is not the live one creates as well.)
 const birthVersion = "1"
 
-// preconditions make a write conditional on the object that was read.
 type preconditions struct {
 	birth           bool
 	uid             types.UID
 	resourceVersion string
 }
 
-// body is the intent's bytes with the preconditions in its metadata.
 func (in intent) body(pre preconditions) ([]byte, error) {
 	metadata := map[string]any{}
 	if m, ok := in.content["metadata"].(map[string]any); ok {
@@ -42,13 +39,12 @@ func (in intent) body(pre preconditions) ([]byte, error) {
 	return json.Marshal(content)
 }
 
-// frozen is what goes over the wire: an apply configuration that is only
-// bytes, and that keeps the server's answer apart from them.
+// frozen is an apply configuration that is only bytes, and keeps the server's answer apart from them.
 type frozen struct {
 	in   intent
 	sent []byte
 
-	// The answer, and what of it is remembered in any case.
+	// The parts of the answer that are always remembered.
 	answer          []byte
 	uid             types.UID
 	resourceVersion string
@@ -57,25 +53,25 @@ type frozen struct {
 // IsApplyConfiguration marks frozen for the client.
 func (f *frozen) IsApplyConfiguration() {}
 
-// GetName tells the client whom the apply is about.
+// GetName is read by the client.
 func (f *frozen) GetName() *string { return &f.in.key.Name }
 
-// GetNamespace tells the client whom the apply is about.
+// GetNamespace is read by the client.
 func (f *frozen) GetNamespace() *string { return &f.in.key.Namespace }
 
-// GetKind tells the client what the apply is about.
+// GetKind is read by the client.
 func (f *frozen) GetKind() *string { return &f.in.gvk.Kind }
 
-// GetAPIVersion tells the client what the apply is about.
+// GetAPIVersion is read by the client.
 func (f *frozen) GetAPIVersion() *string {
 	v := f.in.gvk.GroupVersion().String()
 	return &v
 }
 
-// MarshalJSON is the frozen body.
+// MarshalJSON returns the frozen body.
 func (f *frozen) MarshalJSON() ([]byte, error) { return f.sent, nil }
 
-// UnmarshalJSON takes from the server's answer what the writer remembers.
+// UnmarshalJSON keeps the server's answer.
 func (f *frozen) UnmarshalJSON(data []byte) error {
 	answer := metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(data, &answer); err != nil {

@@ -14,11 +14,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Ahead reports whether one of managers has written obj after it was read: a
-// pass over it would judge what is already history. The watch will bring the
-// newer object; wait is when to look again if it does not, 0 if obj is the
-// newest that is known. The server is asked then: one that was restored from a
-// backup has forgotten our write.
+// Ahead reports whether one of managers has written obj after it was read: a pass over obj would judge a stale
+// object. The watch brings the newer one; wait is when to look again if it does not, 0 if obj is the newest known.
+// The server is then asked, because a restored server has forgotten our write.
 func (a *Applier) Ahead(
 	ctx context.Context, obj client.Object, managers ...ownership.Manager,
 ) (wait time.Duration, err error) {
@@ -37,7 +35,6 @@ func (a *Applier) Ahead(
 	return 0, nil
 }
 
-// read reads an object from the server.
 func (a *Applier) read(
 	ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName,
 ) (client.Object, error) {
@@ -52,8 +49,8 @@ func (a *Applier) read(
 	return obj, a.live.Get(ctx, key, obj)
 }
 
-// checkStripped returns ErrStripped if the server has managedFields for an
-// object that came without. They can really be missing: anybody may reset them.
+// checkStripped returns ErrStripped if the server has managedFields for an object that was read without. Anybody may
+// reset them, so they can really be missing.
 func (w *Writer) checkStripped(ctx context.Context, obj client.Object) error {
 	live, ok := obj.DeepCopyObject().(client.Object)
 	if !ok {

@@ -14,10 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Release gives up everything the manager owns on the main resource of live:
-// an apply of nothing. For the manager of a finalizer it removes the
-// finalizer. If nothing is owned, nothing is sent; if the object is gone, that
-// is what was wanted.
+// Release gives up all that the manager owns on the main resource of live, by an empty apply; the manager of a
+// finalizer so removes it. It sends nothing if nothing is owned, and succeeds if the object is gone.
 func (w *Writer) Release(ctx context.Context, live client.Object) error {
 	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
 	if err != nil {
@@ -34,13 +32,11 @@ func (w *Writer) Release(ctx context.Context, live client.Object) error {
 	return err
 }
 
-// RemoveFinalizer is Release of a manager that has a finalizer and nothing else, which
-// goes also where other managers have it too: a tool that makes an object of an export of
-// another states the finalizer, and would never take it away. It is first moved to this
-// manager, as a take-over moves fields, and from is whose it was. Where no manager has anything, as
-// after a reset of managedFields, it is only applied, so that the API server notes
-// an owner of the other finalizers: who gives up one beside others of nobody removes them all. A
-// second call, with what is there then, removes it.
+// RemoveFinalizer releases a manager that owns only the finalizer, also where others own it: a tool that creates
+// objects from an export states the finalizer and never removes it. It first takes the finalizer over from those
+// managers, which it returns. On an object without managedFields, as after a reset, it only applies the finalizer, so
+// that the API server attributes the other finalizers: a release beside unattributed ones removes them all. A second
+// call with the new object then removes the finalizer.
 func (w *Writer) RemoveFinalizer(ctx context.Context, live client.Object, finalizer string) (from []string, err error) {
 	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
 	if err != nil {
@@ -78,16 +74,14 @@ func (w *Writer) RemoveFinalizer(ctx context.Context, live client.Object, finali
 	return from, w.Release(ctx, live)
 }
 
-// nothing is the statement that nothing but metadata is owned, or nothing at all.
 type emptyIntent struct{ metav1.PartialObjectMetadata }
 
-// IsApplyConfiguration marks nothing as an intent.
+// IsApplyConfiguration marks emptyIntent as an intent.
 func (*emptyIntent) IsApplyConfiguration() {}
 
-// Remove deletes live, and only as it was read: whoever decided that it is to go did
-// by its owner. What it owns is collected in the background. An object that is gone is
-// what was wanted. It returns ErrStale if the object moved, and *NotGranted if the contract
-// does not let the writer's identity delete the kind.
+// Remove deletes live at the version that was read, because the decision rests on its owner; dependents are collected
+// in the background. It succeeds if the object is gone, and returns ErrStale if the object moved, *NotGranted if the
+// contract does not let the writer's identity delete the kind.
 func (w *Writer) Remove(ctx context.Context, live client.Object) error {
 	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
 	if err != nil {

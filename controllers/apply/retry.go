@@ -10,40 +10,35 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Retry says when what returned an error is tried again.
+// Retry is when a failed call is tried again.
 type Retry int
 
-// The answers of When, from the weakest to the strongest.
+// The values of Retry, from the weakest to the strongest.
 const (
-	// Done is the answer to no error.
+	// Done is for no error.
 	Done Retry = iota
 	// Never is for a defect that no retry cures: *NotGranted and ErrStripped.
 	Never
-	// WithWatch is for what changed, or went, after it was read: ErrStale,
-	// ErrExists, ErrGone, ErrReincarnated, ErrOwnerGone, ErrNamespaceTerminating. The event of
-	// that change is on its way and wakes the next pass.
+	// WithWatch is for an object that changed or went after it was read: ErrStale, ErrExists, ErrGone, ErrReincarnated,
+	// ErrOwnerGone, ErrNamespaceTerminating. The event of that change wakes the next pass.
 	WithWatch
-	// Later is for what only another party can change, without an event here:
-	// ErrForeign, *Unadoptable, *BadIntent, a 403 or another refusal of the request,
-	// and each error that has a RetryAfter of its own, as *Conflict has.
+	// Later is for what only another party can change, without an event here: ErrForeign, *Unadoptable, *BadIntent, a
+	// 403 or another refusal, and each error that has a RetryAfter, as *Conflict has.
 	Later
-	// Now is for what may pass by itself: the API server or the network did not
-	// answer, or the API server was busy (5xx, 408, 409, 429), or it did not know
-	// the caller (401), as while it starts. A queue does it, with a growing pause.
+	// Now is for what may pass by itself: the API server or the network did not answer, the API server was busy (5xx,
+	// 408, 409, 429), or it did not know the caller (401), as while it starts. A queue retries with a growing pause.
 	Now
 )
 
-// LaterAfter is the longest pause of Later, where the error has none of its own.
+// LaterAfter is the longest pause of Later, for errors without a RetryAfter.
 const LaterAfter = time.Minute
 
-// timed is an error that has a pause of its own.
 type timed interface {
 	error
 	RetryAfter() time.Duration
 }
 
-// When says when to try again after err. Of joined errors the strongest answer
-// counts.
+// When returns when to try again after err; of joined errors the strongest answer counts.
 func When(err error) Retry {
 	if err == nil {
 		return Done
@@ -88,8 +83,7 @@ func retryOf(err error) Retry {
 	}
 }
 
-// Parts are the errors that were joined into err by errors.Join, none if err is
-// nil.
+// Parts are the errors that errors.Join put into err.
 func Parts(err error) []error {
 	if err == nil {
 		return nil
@@ -105,14 +99,13 @@ func Parts(err error) []error {
 	return all
 }
 
-// Only joins the parts of err that are tried again at one of these times, nil if
-// none is.
+// Only joins the parts of err whose Retry is one of at, nil if none is.
 func Only(err error, at ...Retry) error {
 	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return !slices.Contains(at, retryOf(e)) })...)
 }
 
-// Refused joins the parts of err that say that a write was refused, nil if none
-// does: those of Later that have no pause of their own, and those of Never.
+// Refused joins the parts of err that refuse a write, nil if none does: those of Later without a RetryAfter, and
+// those of Never.
 func Refused(err error) error {
 	return errors.Join(slices.DeleteFunc(Parts(Only(err, Later, Never)), func(e error) bool {
 		var own timed
@@ -131,14 +124,13 @@ func Conflicts(err error) (conflicts []*Conflict) {
 	return conflicts
 }
 
-// WithoutConflicts is err without its field conflicts, which refuse nothing: what
-// the intent states is there, but for those fields.
+// WithoutConflicts is err without its field conflicts, which refuse nothing: all other fields of the intent are
+// applied.
 func WithoutConflicts(err error) error {
 	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return Conflicts(e) != nil })...)
 }
 
-// After is the shortest pause before the parts of err that are tried again
-// Later, 0 if there are none.
+// After is the shortest pause before a part of err is tried again Later, 0 if there is none.
 func After(err error) time.Duration {
 	var after time.Duration
 	for _, part := range Parts(Only(err, Later)) {
@@ -152,7 +144,7 @@ func After(err error) time.Duration {
 	return after
 }
 
-// Soonest is the shortest of those that are more than 0, which stands for never.
+// Soonest is the shortest of the waits above 0, which means never.
 func Soonest(waits ...time.Duration) (first time.Duration) {
 	for _, wait := range waits {
 		if wait > 0 && (first == 0 || wait < first) {

@@ -18,17 +18,14 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// The API server may store other values than an apply states: it writes a
-// quantity in another form, or a mutating webhook or admission policy changes a
-// field. What it answers is the state that the writer remembers: it is not
-// changed back, and it is no conflict with another manager.
+// The API server may store other values than stated: it normalizes quantities, or admission changes a field. The
+// writer remembers the stored values, does not change them back, and reports no conflict.
 
-// resendAfter is how long an answer with other values stands before the intent
-// is sent again. That admission no longer changes a field is no event. The API
-// server stores nothing where it still does.
+// resendAfter is how long rewritten values are accepted before the intent is sent again: no event says that admission
+// no longer changes a field. If it still does, the API server stores nothing.
 const resendAfter = 10 * time.Minute
 
-// Rewrite says which fields of an apply the API server stored with other values.
+// Rewrite lists fields of an apply that the API server stored with other values.
 type Rewrite struct {
 	Object ownership.Object
 	Key    types.NamespacedName
@@ -36,12 +33,11 @@ type Rewrite struct {
 	Fields []string
 }
 
-// String names the object and the fields.
+// String names the object and the first fields.
 func (r Rewrite) String() string {
 	return fmt.Sprintf("%s %s: %s", r.Object, r.Key.Name, someOf(r.Fields))
 }
 
-// someOf names the first fields and counts the others.
 func someOf(fields []string) string {
 	const most = 3
 	text := strings.Join(fields[:min(most, len(fields))], ", ")
@@ -51,19 +47,16 @@ func someOf(fields []string) string {
 	return text
 }
 
-// made is what the API server answered to an apply. It is nil where the answer
-// has the intent's values, for then the intent itself tells what to expect.
+// storedFields describes the API server's answer to an apply; nil where the answer has the intent's values.
 type storedFields struct {
 	at time.Time
-	// print is the fingerprint of the manager's fields in the answer, metadata that
-	// of them in its metadata, as which an object may be read.
+	// hash is the fingerprint of the manager's fields in the answer, metadataHash that of the answer read as metadata.
 	hash, metadataHash [sha256.Size]byte
-	fields          []string
+	fields             []string
 }
 
-// answered reads the server's answer to an intent, and whether that has again what a
-// take-over takes off. An answer that cannot be read is nil: the write has succeeded, and
-// the next pass judges by the live object.
+// storedBy reads the server's answer, and whether it has leftovers again. It returns nil for an unreadable answer:
+// the write has succeeded, and the next pass judges the live object.
 func (w *Writer) storedBy(f *frozen, grant ownership.Grant) (m *storedFields, stays bool) {
 	object, err := w.applier.converter.scheme.New(f.in.gvk)
 	if err != nil || json.Unmarshal(f.answer, object) != nil {
@@ -101,7 +94,6 @@ func (m *storedFields) changed() []string {
 	return m.fields
 }
 
-// is reports whether live has the fields that the server answered with.
 func (m *storedFields) matches(w *Writer, live client.Object, in intent, subresource string) (bool, error) {
 	if m == nil {
 		return false, nil
@@ -114,7 +106,7 @@ func (m *storedFields) matches(w *Writer, live client.Object, in intent, subreso
 	return err == nil && seen == want, err
 }
 
-// differing are the intent's fields that live has with other values, or lacks.
+// differing are the intent's fields that live lacks or has with other values.
 func (w *Writer) differing(live runtime.Object, in intent) ([]string, error) {
 	value, err := w.applier.converter.live(in.gvk, live)
 	if err != nil {
@@ -131,8 +123,7 @@ func (w *Writer) differing(live runtime.Object, in intent) ([]string, error) {
 	return fields, nil
 }
 
-// learned reports whether live is as the server made it of this intent before,
-// and how long that is believed.
+// matchesStored reports whether live is what the server stored for this intent at most resendAfter ago.
 func (w *Writer) matchesStored(live client.Object, in intent, subresource string, k memoryKey) (bool, error) {
 	last, ok := w.applier.memory.get(k)
 	if !ok || last.uid != live.GetUID() {
@@ -152,7 +143,7 @@ func (w *Writer) matchesStored(live client.Object, in intent, subresource string
 	return true, nil
 }
 
-// resend is when the intent is sent again though nothing happens, 0 if it is not.
+// resend is the time until the intent is sent again without an event, 0 if it is not.
 func (w *Writer) resend(k memoryKey) time.Duration {
 	last, ok := w.applier.memory.get(k)
 	if !ok || last.stored == nil {
@@ -161,9 +152,8 @@ func (w *Writer) resend(k memoryKey) time.Duration {
 	return max(time.Second, last.stored.at.Add(resendAfter).Sub(w.applier.Now()))
 }
 
-// fingerprint is a hash of the fields that the manager owns in live and of their
-// values, and of those of the intent. A field that the object lacks is not owned,
-// whatever managedFields say: they are written before admission removes it.
+// fingerprint hashes the manager's fields in live with their values, and those of the intent. Fields that the object
+// lacks are skipped: the API server writes managedFields before admission removes the fields.
 func (w *Writer) fingerprint(live client.Object, in intent, subresource string) ([sha256.Size]byte, error) {
 	none := [sha256.Size]byte{}
 	owned, err := ownership.Applied(live.GetManagedFields(), w.manager, subresource)

@@ -18,16 +18,15 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Takeover says what a write took over.
+// Takeover describes what a write took over.
 type Takeover struct {
 	Object ownership.Object
 	Key    types.NamespacedName
-	// From are the managers that held what is this manager's now, sorted; none
-	// if nobody did.
+	// From are the managers that held the fields before, sorted; empty if nobody did.
 	From []string
 }
 
-// String says what was taken, and from whom.
+// String names the object and the managers.
 func (t Takeover) String() string {
 	from := "nobody"
 	if len(t.From) > 0 {
@@ -36,47 +35,42 @@ func (t Takeover) String() string {
 	return fmt.Sprintf("%s %s from %s", t.Object, t.Key.Name, from)
 }
 
-// Unadoptable says why a foreign object that was handed over was left as it is.
-// It is ErrForeign, too.
+// Unadoptable says why an object that was handed over cannot be taken over. It is also ErrForeign.
 type Unadoptable struct{ Err error }
 
 func (e *Unadoptable) Error() string {
 	return "an object of this name was handed over, but cannot be taken over: " + e.Err.Error()
 }
 
-// Is makes it an ErrForeign.
+// Is matches ErrForeign.
 func (e *Unadoptable) Is(target error) bool { return target == ErrForeign }
 
-// Unwrap is why.
+// Unwrap returns the cause.
 func (e *Unadoptable) Unwrap() error { return e.Err }
 
-// transfer is what has to happen before an intent can be applied, so that what
-// it does not state any more will go.
+// transfer is what happens before an intent is applied, so that the apply removes the fields it no longer states.
 type transfer struct {
-	// foreign says that the object has another owner or none, handed that it was
-	// handed over.
+	// foreign: the object has another owner or none. handed: it was handed over.
 	foreign, handed bool
-	// reset says that the object was handed over, or lost its managedFields: what is
-	// taken then was written before, and by nobody who writes against the intent.
+	// reset: the object was handed over, or lost its managedFields. The fields were then written earlier, by nobody who
+	// works against the intent.
 	reset bool
-	// entries are the managedFields to come, nil if they are right.
+	// entries are the new managedFields, nil if the present ones are right.
 	entries []metav1.ManagedFieldsEntry
 	from    []string
-	// fields are those that go, in the notation of the API server's conflict messages.
+	// fields are those that the apply removes, in the notation of the API server's conflict messages.
 	fields []string
 }
 
-// handedOver reports whether the annotation on live hands it over.
 func (w *Writer) handedOver(live client.Object) bool {
 	t := w.applier.contract.Takeover
 	return t != nil && live.GetAnnotations()[t.Annotation] == "true"
 }
 
-// transfer finds what is to be taken over before the intent is applied, nil if
-// nothing is: of an object that was handed over until the manager has an entry of
-// its own there, what the API server attributes to nobody after a reset, and what
-// stands in the manager's part beside the intent, each time. It returns ErrForeign for
-// a foreign object that was not handed over.
+// transfer returns what to take over before the intent is applied, nil if nothing: all of an object that was handed
+// over, until the manager has an entry there; what a reset of managedFields left to nobody; and what others write
+// beside the intent in the manager's grant, each time. It returns ErrForeign for a foreign object that was not handed
+// over.
 func (w *Writer) transfer(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey,
 ) (*transfer, error) {
@@ -88,7 +82,7 @@ func (w *Writer) transfer(
 		return nil, ErrHandedOver
 	}
 	c, entries := w.applier.contract, live.GetManagedFields()
-	// The API server takes no managedFields from a write to a subresource.
+	// The API server ignores managedFields in a write to a subresource.
 	if c.Takeover == nil || in.keepOwned || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive ||
 		in.fields.Empty() {
 		return nil, nil
@@ -119,8 +113,7 @@ func (w *Writer) transfer(
 	return t, err
 }
 
-// another says whether an entry of managedFields may hold what is the grant's: it is
-// neither the manager's own nor that of another one that applies within the contract.
+// foreignEntry reports whether an entry may hold fields of the grant: its manager does not apply within the contract.
 func (w *Writer) foreignEntry(in intent, grant ownership.Grant) func(metav1.ManagedFieldsEntry) bool {
 	return func(e metav1.ManagedFieldsEntry) bool {
 		if e.Subresource != grant.Object.Subresource {
@@ -131,8 +124,7 @@ func (w *Writer) foreignEntry(in intent, grant ownership.Grant) func(metav1.Mana
 	}
 }
 
-// going are the fields that the manager holds after a take-over and had not before, and
-// that the intent does not state.
+// removedFields are those that the manager gains by the take-over, and that the intent does not state.
 func (w *Writer) removedFields(before, after []metav1.ManagedFieldsEntry, in intent) ([]string, error) {
 	had, err := ownership.Applied(before, w.manager, "")
 	if err != nil {
@@ -148,10 +140,9 @@ func (w *Writer) removedFields(before, after []metav1.ManagedFieldsEntry, in int
 	return fields, nil
 }
 
-// Adoptable returns nil if the object is not there, is ours, or was handed over and can
-// become ours as ac says; else ErrForeign, or *Unadoptable. It writes nothing. live is as
-// in Apply, and read from the server where it is nil: a caller of several objects asks
-// for each of them before it takes over one.
+// Adoptable returns nil if the object is absent, ours, or was handed over and can be taken over with ac; else
+// ErrForeign or *Unadoptable. It writes nothing. A nil live is read from the server: a caller of several objects asks
+// for each before it takes over one.
 func (w *Writer) Adoptable(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration) error {
 	in, err := w.applier.converter.freeze(ac)
 	if err != nil {
@@ -183,10 +174,8 @@ func (w *Writer) mayAdopt(ctx context.Context, live client.Object, in intent) er
 	return w.adoptable(ctx, live, in, grant, preconditions{uid: live.GetUID()})
 }
 
-// takeOver applies the intent after what it needs was transferred. What was taken
-// over before and is handed over again, as by a whole manifest that is written
-// again and again, is a conflict as any other, and so is what others write beside
-// the intent.
+// takeOver applies the intent after the transfer. An object that is handed over again after its take-over is a
+// conflict, as for a manifest that a tool keeps writing, and so is what others write beside the intent.
 func (w *Writer) takeOver(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
 	pre preconditions,
@@ -206,9 +195,8 @@ func (w *Writer) takeOver(
 	return outcome, err
 }
 
-// moveAndSend moves managedFields, and applies. A foreign object is first
-// asked, by an apply that is not kept, whether it can become ours: one that cannot
-// stays whole.
+// moveAndSend moves managedFields, then applies. A dry run first asks whether a foreign object can become ours, so
+// that one that cannot stays untouched.
 func (w *Writer) moveAndSend(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer,
 	pre preconditions,
@@ -251,16 +239,14 @@ func (w *Writer) adoptable(
 	return err
 }
 
-// move writes managedFields, and nothing else, at the version that was read. It
-// returns the object as it is then.
+// move writes only managedFields, at the version that was read, and returns the new object.
 func (w *Writer) move(
 	ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry,
 ) (client.Object, error) {
 	patch, err := json.Marshal([]map[string]any{
-		// add replaces what is there, and also writes where nothing is.
+		// add replaces an existing value, and also works without one.
 		{"op": "add", "path": "/metadata/managedFields", "value": entries},
-		// With replace another version is a conflict; with test it would be a
-		// patch that does not fit.
+		// With replace another version is a conflict; with test the patch would be invalid.
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Unchanged reports whether Apply would send nothing, because live, which is there,
-// is as ac says already. Its errors are those of Apply.
+// Unchanged reports whether Apply would send nothing, because the existing live already matches ac. Its errors are
+// those of Apply.
 func (w *Writer) Unchanged(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration) (bool, error) {
 	in, err := w.applier.converter.freeze(ac)
 	if err != nil {
@@ -33,11 +33,9 @@ func (w *Writer) isUpToDate(ctx context.Context, live client.Object, in intent) 
 	return settled, err
 }
 
-// unchanged reports whether applying the intent to live would change nothing:
-// the manager owns exactly the intent's fields, and they have its values. It
-// is found from the live object alone, so a new process finds it too. Where
-// the server rewrites values, it is found from what the server made of the
-// same intent before.
+// unchanged reports whether applying the intent to live would change nothing: the manager owns exactly the intent's
+// fields, with its values. It needs only the live object, so a new process finds it too; only rewritten values are
+// compared with memory.
 func (w *Writer) unchanged(live client.Object, in intent, subresource string, k memoryKey) (bool, error) {
 	owns, err := w.owns(live, in, subresource)
 	if err != nil {
@@ -52,10 +50,9 @@ func (w *Writer) unchanged(live client.Object, in intent, subresource string, k 
 	return w.matchesStored(live, in, subresource, k)
 }
 
-// owns reports whether the manager owns exactly the intent's fields in live.
 func (w *Writer) owns(live client.Object, in intent, subresource string) (bool, error) {
-	// The API server writes a set of fields as we do, so that equal text is the
-	// common case; other text can still be the same set.
+	// The API server encodes a set of fields as we do, so equal text is the common case; other text can still be the
+	// same set.
 	entry := ownership.Entry(live.GetManagedFields(), w.manager, subresource)
 	if entry.GetRawString() == in.owned {
 		return true, nil

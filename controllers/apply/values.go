@@ -13,15 +13,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// holds reports whether live has all that the intent states, with the intent's
-// values and with the items of its lists in the intent's order: whether merging
-// the intent into it would change nothing.
+// satisfiedBy reports whether merging the intent into live would change nothing: live has the intent's values, and
+// its list items in order.
 //
-// It walks the intent, not the object, and reads Go types as they are: merging
-// and comparing whole objects costs forty times as much. Tests hold it to what
-// a merge says. A value that the API server has rewritten is another value
-// here. Of an object that was read as metadata the rest is taken for what the
-// intent states: the manager owns it still, so it is as the manager applied it.
+// It walks the intent, not the object, and reads Go values directly: merging and comparing whole objects costs forty
+// times as much. Tests hold it to the result of a merge. A value that the API server rewrote counts as different. Of
+// an object read as metadata the rest counts as equal: the manager still owns it.
 func (in intent) satisfiedBy(live runtime.Object) bool {
 	stated := in.stated
 	if _, partial := live.(*metav1.PartialObjectMetadata); partial {
@@ -34,11 +31,9 @@ func (in intent) satisfiedBy(live runtime.Object) bool {
 	return comparer{in.value.Schema()}.covers(in.value.TypeRef(), stated, plain(root))
 }
 
-// comparer compares what an intent states with the values of a live object. A
-// live value is plain, and the zero Value where there is none.
+// comparer compares an intent with a live object. A live value is plain, and the zero Value if absent.
 type comparer struct{ schema *schema.Schema }
 
-// covers reports whether merging want into live would change nothing.
 func (c comparer) covers(ref schema.TypeRef, want any, live reflect.Value) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -78,9 +73,8 @@ func typeOf(of *schema.Map, name string, stated any) schema.TypeRef {
 	return of.ElementType
 }
 
-// coversItems finds the wanted items in their order. An item of theirs may
-// stand anywhere; one of ours that is out of order, or there twice, would be
-// put right by a merge.
+// coversItems finds the wanted items in order. Other managers' items may stand anywhere; a merge would move an item
+// of ours that is out of order or duplicated.
 func (c comparer) coversItems(of *schema.List, want []any, live reflect.Value) bool {
 	if live.Kind() != reflect.Slice {
 		return false
@@ -101,8 +95,7 @@ func (c comparer) coversItems(of *schema.List, want []any, live reflect.Value) b
 	return next == len(want)
 }
 
-// same reports whether an item of an intent and one of a live list are one:
-// equal in a set, of equal keys in a list that has keys.
+// same reports whether an intent's item and a live one are the same: equal in a set, of equal keys in a keyed list.
 func (c comparer) same(of *schema.List, want any, item reflect.Value) bool {
 	if len(of.Keys) == 0 {
 		return equal(want, item)
@@ -127,7 +120,7 @@ func (c comparer) same(of *schema.List, want any, item reflect.Value) bool {
 	return true
 }
 
-// keyDefault is the value of a key that an item leaves out, nil if it has none.
+// keyDefault is the value of a key that an item leaves out, nil without a default.
 func (c comparer) keyDefault(of *schema.List, key string) any {
 	if item, ok := c.schema.Resolve(of.ElementType); ok && item.Map != nil {
 		if field, ok := item.Map.FindField(key); ok {
@@ -176,8 +169,7 @@ func equal(want any, live reflect.Value) bool {
 	return false
 }
 
-// plain follows pointers, and turns what writes its own JSON into what it
-// writes. The zero Value stands for null.
+// plain follows pointers, and replaces a value by the JSON that it writes itself. The zero Value stands for null.
 func plain(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -190,7 +182,7 @@ func plain(v reflect.Value) reflect.Value {
 			return reflect.Value{}
 		}
 	case reflect.Struct:
-		// The one of these types that is everywhere and has no cheap way out.
+		// Common, and without a cheap conversion.
 		if v.Type() == intOrString && v.CanAddr() {
 			return plainPort(v.Addr().Interface().(*intstr.IntOrString))
 		}
@@ -219,11 +211,9 @@ func isBytes(v reflect.Value) bool {
 	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
 }
 
-// isObject reports whether v is a struct or a map, which are one in JSON.
 func isObject(v reflect.Value) bool { return v.Kind() == reflect.Struct || v.Kind() == reflect.Map }
 
-// fieldOf is a field of an object by its name in JSON, plain, and the zero Value
-// if JSON would not have it.
+// fieldOf is a field of an object by its JSON name, plain; the zero Value if JSON omits it.
 func fieldOf(object reflect.Value, name string) reflect.Value {
 	if object.Kind() == reflect.Map {
 		if texts, ok := object.Interface().(map[string]string); ok {
@@ -245,7 +235,7 @@ func fieldOf(object reflect.Value, name string) reflect.Value {
 	return plain(v)
 }
 
-// lengthOf counts the fields of an object that JSON would have.
+// lengthOf counts the fields that JSON would have.
 func lengthOf(object reflect.Value) int {
 	if object.Kind() == reflect.Map {
 		return object.Len()

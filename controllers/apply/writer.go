@@ -16,11 +16,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Applier holds what all writers of a process share: the connection, the
-// contract and the memory of what was written.
+// Applier has what all writers of a process share: the clients, the contract and the memory of writes.
 type Applier struct {
-	// Now is the clock by which conflicts are repaired and caches are waited for;
-	// time.Now unless it is set before the first Apply.
+	// Now is the clock for repairs and cache lag; time.Now unless set before the first Apply.
 	Now func() time.Time
 
 	client    client.Client
@@ -29,19 +27,17 @@ type Applier struct {
 	converter *Converter
 	contract  ownership.Contract
 	memory    memory
-	upToDate   *lru.Cache // what objects carry, by uid
-	// onRestore are to be called where the store of the server was restored.
+	upToDate  *lru.Cache // what objects carry, by uid
 	onRestore []func()
 }
 
-// OnRestore adds what forgets what is known of objects by uid and generation. It is called where
-// the store of the API server was restored from a backup: a generation is counted there a second
-// time, with another spec. It must be called before the first Apply.
+// OnRestore registers a function that forgets what was remembered by uid and generation. It is called after the API
+// server's store was restored from a backup, because generations then repeat with another spec. Call OnRestore before
+// the first Apply.
 func (a *Applier) OnRestore(forget func()) { a.onRestore = append(a.onRestore, forget) }
 
-// New returns an Applier. c sends the applies, unless Impersonate says otherwise;
-// live reads from the server, not from a cache, and is asked only where a cache
-// cannot know.
+// New returns an Applier. c sends the applies, unless Impersonate replaces it; live reads from the server, only where
+// a cache cannot know.
 func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
 	return &Applier{
 		Now: time.Now, client: c, clients: map[string]client.Client{}, live: live, converter: converter, contract: contract,
@@ -64,31 +60,24 @@ type Writer struct {
 type Option int
 
 const (
-	// AtVersion makes the write conditional on the resourceVersion of the object
-	// that was read. Only versioned grants allow it.
+	// AtVersion makes the write conditional on the resourceVersion that was read. Only versioned grants allow it.
 	AtVersion Option = iota + 1
-	// Restated says that ac is what the manager owns of the object, taken from it,
-	// and not what it should be: empty maps and lists in it are stated, which are
-	// left out otherwise, and nothing is taken over, for ac could not keep it.
+	// Restated means that ac was extracted from the live object, not rendered: empty maps and lists are sent as they
+	// are, and no fields are taken over.
 	Restated
-	// Untaken leaves an object that was handed over as it is, which is ErrHandedOver.
+	// Untaken leaves an object that was handed over alone, and returns ErrHandedOver.
 	Untaken
 )
 
-// Apply makes the object be as ac says, in the fields of the writer's grant.
-// live is the object as it was read, or nil if it was not there, which makes
-// this a birth. It may be a *metav1.PartialObjectMetadata where the rest of the
-// object follows from its metadata, as of an immutable one that is named by its
-// content. ac must be complete: what the manager owned and ac no longer states
-// is given up.
+// Apply makes the object match ac, in the fields of the writer's grant. live is the object as it was read, or nil for
+// a birth; a *metav1.PartialObjectMetadata where the metadata determines the rest, as of an immutable object named by
+// its content. ac must be complete: the manager gives up what ac no longer states.
 //
-// It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
-// object that is not ours, *Unadoptable or ErrHandedOver if it was handed over; ErrExists if a
-// birth met an object that appeared meanwhile; ErrGone, ErrReincarnated or
-// ErrStale if the object moved, and ErrOwnerGone if it would be given an owner that goes; *Conflict where other
-// managers hold fields of a shared grant, or those of an exclusive one were repaired often enough for now;
-// ErrNamespaceTerminating for a birth that comes too late; else what the client
-// returned.
+// It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an object that is not ours, *Unadoptable or
+// ErrHandedOver if it was handed over; ErrExists if a birth met an object; ErrGone, ErrReincarnated or ErrStale if
+// the object moved, ErrOwnerGone if it would get an owner that goes; *Conflict if other managers hold fields of a
+// shared grant, or the next repair waits; ErrNamespaceTerminating for a birth in a namespace that is being deleted;
+// else what the client returned.
 func (w *Writer) Apply(
 	ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option,
 ) (Outcome, error) {
@@ -134,8 +123,7 @@ func (w *Writer) applyIntent(ctx context.Context, live client.Object, in intent,
 	return w.update(ctx, live, in, grant, k, pre, true)
 }
 
-// update makes an object that is there be as the intent says. Where it may not write, it
-// returns ErrExists instead.
+// update makes an existing object match the intent, or returns ErrExists where it must not write.
 func (w *Writer) update(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions,
 	mayWrite bool,
@@ -161,8 +149,7 @@ func (w *Writer) update(
 	})
 }
 
-// needs is what has to be transferred before the intent is applied to live, or whether
-// nothing has to be sent.
+// assess returns what to transfer before the intent is applied to live, or that nothing has to be sent.
 func (w *Writer) assess(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant,
 	k memoryKey,
@@ -175,8 +162,7 @@ func (w *Writer) assess(
 	return t, settled, err
 }
 
-// settled reports whether the live object, or our memory of a newer one, is
-// as the intent says.
+// settled reports whether the live object, or a newer write in memory, matches the intent.
 func (w *Writer) settled(
 	ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey,
 ) (bool, error) {
@@ -193,8 +179,8 @@ func (w *Writer) settled(
 	return w.unchanged(live, in, grant.Object.Subresource, k)
 }
 
-// birth creates the object. A cache may not show an object yet that exists, so
-// what we remember to have made, and what a birth runs into, is read live.
+// birth creates the object. A cache may not show an existing object yet, so an object in memory, or one that the
+// birth runs into, is read live.
 func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k memoryKey) (Outcome, error) {
 	if !grant.Create {
 		return Outcome{}, ErrGone
@@ -213,11 +199,10 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	if err != nil {
 		return Outcome{}, err
 	}
-	// A gate decided on what the cache showed; it must look at what is there.
+	// A gate decided on what the cache showed; it must decide again on the live object.
 	return w.update(ctx, live, in, grant, k, preconditions{uid: live.GetUID()}, !grant.Versioned)
 }
 
-// send applies the intent and remembers it.
 func (w *Writer) send(
 	ctx context.Context, in intent, grant ownership.Grant, k memoryKey, pre preconditions,
 ) (Outcome, error) {
@@ -245,8 +230,7 @@ func (w *Writer) send(
 	return outcome, nil
 }
 
-// apply sends the intent, and returns what the server answered; with
-// metav1.DryRunAll nothing is kept of it there.
+// apply sends the intent and returns the server's answer; metav1.DryRunAll stores nothing.
 func (w *Writer) apply(
 	ctx context.Context, in intent, grant ownership.Grant, pre preconditions, dryRun ...string,
 ) (*frozen, error) {
@@ -276,8 +260,8 @@ func (w *Writer) apply(
 	return f, err
 }
 
-// grant finds the grant that the intent needs: on the status subresource if it
-// states status, else on the main resource, else on what the manager has.
+// grant finds the intent's grant: on the status subresource if it states status, else on the main resource, else on
+// whatever the manager has.
 func (w *Writer) grant(in intent) (ownership.Grant, error) {
 	subresources := []string{"", "status"}
 	if in.has("status") {
@@ -296,8 +280,7 @@ func (w *Writer) memoryKey(in intent, grant ownership.Grant) memoryKey {
 	return memoryKey{gvk: in.gvk, key: in.key, manager: string(w.manager), subresource: grant.Object.Subresource}
 }
 
-// absent reports whether obj is no object, also if it is a nil pointer of a
-// type that is one.
+// absent also recognizes a typed nil pointer.
 func absent(obj client.Object) bool {
 	if obj == nil {
 		return true
