@@ -27,14 +27,18 @@ func (w *Writer) Found(live client.Object, intent string, done Outcome) {
 	}
 }
 
-// Carries reports whether live, except for its status, is the object that Found remembered for this intent. An Apply
-// of the intent would then change nothing, so the caller need not build it.
-func (w *Writer) Carries(live client.Object, intent string) bool {
+// Carried names the intent that Found remembered for live, if live, except for its status, is still that object. An
+// Apply of that intent would then change nothing, so the caller need not build it. It is empty for none.
+func (w *Writer) Carried(live client.Object) string {
 	if absent(live) {
-		return false
+		return ""
 	}
-	found, ok := w.applier.upToDate.Get(live.GetUID())
-	return ok && found == upToDate{intent, w.contentHash(live)}
+	found, _ := w.applier.upToDate.Get(live.GetUID())
+	last, _ := found.(upToDate)
+	if last.intent == "" || last != (upToDate{last.intent, w.contentHash(live)}) {
+		return ""
+	}
+	return last.intent
 }
 
 // contentHash identifies the object without its status; metadata.generation counts the changes of its spec. Other

@@ -41,6 +41,7 @@ func New(
 	reader *snapshot.Reader, applier *apply.Applier, recorder events.EventRecorder,
 	release podtemplate.Options,
 ) *Reconciler {
+	reader.Carried = applier.As(reader.Kind.ChildrenManager).Carried
 	return &Reconciler{
 		Core: reconcile.NewCore(applier, recorder, framed(reader.Kind)), kind: reader.Kind, reader: reader,
 		renderer: render.New(release), Large: &reconcile.Turn{},
@@ -68,13 +69,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return p.End(ctx, err)
 	}
-	digests, err := r.renderer.Digests(s)
+	s, made, err := r.decide(ctx, s, turn)
 	if err != nil {
 		return p.End(ctx, err)
 	}
-	made := plan.Make(s, digests, r.renderer.Release)
 	actor := act.Actor{Applier: r.Applier, Reader: r.reader, Renderer: r.renderer}
 	return p.End(ctx, actor.Execute(ctx, p, s, made))
+}
+
+// decide plans the pass. Where something is to be rendered of which the snapshot does not have all, that is read, and
+// the plan made anew: what was read may be newer than what the cache shows.
+func (r *Reconciler) decide(
+	ctx context.Context, s *snapshot.Snapshot, turn *reconcile.Holder,
+) (*snapshot.Snapshot, plan.Plan, error) {
+	digests, known := r.renderer.Digests(s)
+	if known {
+		made := plan.Make(s, digests, r.renderer.Release)
+		if s.Configs.Refs.Whole() || !made.Renders() {
+			return s, made, nil
+		}
+	}
+	s, err := r.reader.Contents(ctx, s, turn)
+	if err != nil {
+		return nil, plan.Plan{}, err
+	}
+	digests, _ = r.renderer.Digests(s)
+	return s, plan.Make(s, digests, r.renderer.Release), nil
 }
 
 // gone ends the pass over an object that could not be read.

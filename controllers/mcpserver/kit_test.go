@@ -109,9 +109,9 @@ func planOf(server *v1alpha1.MCPServer, w world, release podtemplate.Options) pl
 
 // planWith is what a pass does.
 func planWith(s *snapshot.Snapshot, release podtemplate.Options) plan.Plan {
-	digests, err := render.New(release).Digests(s)
-	if err != nil {
-		panic(err)
+	digests, known := render.New(release).Digests(s)
+	if !known {
+		panic("a configuration is not whole")
 	}
 	return plan.Make(s, digests, release)
 }

@@ -78,8 +78,7 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 
 // refers has a server refer to policies.
 func refers(server *v1alpha1.MCPServer, w *world, text string) {
-	set := registry.Bind(&server.Spec, reads(text))
-	w.Configs.Refs, w.Configs.Whole = set, func() (frame.Set, error) { return set, nil }
+	w.Configs.Refs = registry.Bind(&server.Spec, reads(text))
 }
 
 // runsWith is what runs with these policies.

@@ -53,6 +53,19 @@ func (b Bound) AddTo(proxy *runconfig.Proxy, of Referrer) []Problem {
 // Set is what a workload refers to, sorted by field.
 type Set []Bound
 
+// Known reports whether it was found what it says, if it is there.
+func (b Bound) Known() bool { return b.Object == nil || b.Verdict.Hash != "" || b.Verdict.Err != nil }
+
+// Whole reports whether all that it contributes is there, and not only named by its hash.
+func (b Bound) Whole() bool {
+	return b.Object == nil || b.Verdict.Contribution != nil || b.Verdict.Err != nil
+}
+
+// Whole reports whether all are.
+func (s Set) Whole() bool {
+	return !slices.ContainsFunc(s, func(b Bound) bool { return !b.Whole() })
+}
+
 // Unfollowed are the kinds of those that a workload cannot run with.
 func (s Set) Unfollowed(runsWith func(kind, name string) bool) (kinds []string) {
 	for _, b := range s {

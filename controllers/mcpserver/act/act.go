@@ -31,6 +31,8 @@ type pass struct {
 	made plan.Plan
 	// owner has what the release and the server say of all objects.
 	owner workload.Owner
+	// rendered is the content, nil before it was needed.
+	rendered *workload.Rendered
 	// opts are those of the objects that are applied now.
 	opts []apply.Option
 	// refused is what the writes came to that the report is to tell of, and beside what went wrong beside them.

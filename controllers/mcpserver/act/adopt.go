@@ -33,11 +33,7 @@ func (x *pass) obstacles(ctx context.Context, steps []plan.Step) error {
 		case plan.ApplyChild:
 			adoptable(a.Child)
 		case plan.ApplyRunConfig:
-			rendered, err := x.Renderer.Rendered(x.s, x.made.Digest.Key)
-			if err != nil {
-				return err
-			}
-			config, err := rendered.ConfigMap(x.made.Target.Generation)
+			config, err := x.content().ConfigMap(x.made.Target.Generation)
 			if err != nil {
 				return err
 			}
@@ -46,13 +42,15 @@ func (x *pass) obstacles(ctx context.Context, steps []plan.Step) error {
 			if a.Kept != nil {
 				continue
 			}
-			proxy, err := x.rendered(a)
+			proxy, err := x.wanted(a)
 			if err != nil {
 				return err
 			}
 			adoptable(plan.Child{Manager: manager, Live: x.s.Proxy().Live, Intent: proxy})
-			errs = append(errs, x.foreignBackend(ctx))
 		}
+	}
+	if !x.made.Kept() {
+		errs = append(errs, x.foreignBackend(ctx))
 	}
 	return errors.Join(errs...)
 }

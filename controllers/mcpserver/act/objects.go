@@ -123,30 +123,25 @@ func (x *pass) unbind(ctx context.Context) error {
 	return nil
 }
 
-// runConfig applies the run config of the target, unless it is there as it is rendered.
+// runConfig applies the run config of the target.
 func (x *pass) runConfig(ctx context.Context, a plan.ApplyRunConfig) error {
-	writer, name := x.Applier.As(x.s.Kind.ChildrenManager), x.name()
-	if a.Live != nil && writer.Carries(a.Live, name) {
-		return nil
-	}
-	rendered, err := x.Renderer.Rendered(x.s, x.made.Digest.Key)
-	if err != nil {
-		return err
-	}
-	config, err := rendered.ConfigMap(x.made.Target.Generation)
+	config, err := x.content().ConfigMap(x.made.Target.Generation)
 	if err != nil {
 		return err
 	}
 	done, err := x.Apply(ctx, x.s.Kind.ChildrenManager, a.Live, config, x.opts...)
 	if err == nil {
-		writer.Found(a.Live, name, done)
+		x.Applier.As(x.s.Kind.ChildrenManager).Found(a.Live, a.Name, done)
 	}
 	return err
 }
 
-// name names what is rendered, of which a part is applied with these.
-func (x *pass) name(with ...any) string {
-	return fmt.Sprint(x.made.Digest.Key, x.made.Target, with)
+// content is what the plan's digest came of, rendered once a pass.
+func (x *pass) content() workload.Rendered {
+	if x.rendered == nil {
+		x.rendered = new(x.Renderer.Rendered(x.s, x.made.Digest.Key))
+	}
+	return *x.rendered
 }
 
 // proxy applies the Deployment through the gate, so that a leader that
@@ -165,17 +160,13 @@ func (x *pass) proxy(ctx context.Context, a plan.ApplyProxy) error {
 }
 
 func (x *pass) gatedProxy(ctx context.Context, proxy *snapshot.Proxy, a plan.ApplyProxy) error {
-	writer, opts := x.Applier.As(x.s.Kind.ChildrenManager), append(slices.Clone(x.opts), apply.AtVersion)
-	intent, name := a.Kept, ""
+	intent, opts := a.Kept, append(slices.Clone(x.opts), apply.AtVersion)
 	if a.Kept == nil {
 		if revision.Gate(x.made.Target, proxy.Exists(), proxy.Revision) == revision.StandBack {
 			return nil // the next pass claims a number above, or it is said what stands in the way
 		}
-		if name = x.name(a.Replicas, a.StopsFirst); proxy.Exists() && writer.Carries(proxy.Live, name) {
-			return nil
-		}
 		var err error
-		if intent, err = x.rendered(a); err != nil {
+		if intent, err = x.wanted(a); err != nil {
 			return err
 		}
 	} else {
@@ -186,8 +177,8 @@ func (x *pass) gatedProxy(ctx context.Context, proxy *snapshot.Proxy, a plan.App
 		left = podtemplate.ClearHostNamespaces(intent.Spec.Template, proxy.Live.Spec.Template.Spec)
 	}
 	done, err := x.Apply(ctx, x.s.Kind.ChildrenManager, proxy.Live, intent, opts...)
-	if err == nil && proxy.Exists() && name != "" {
-		writer.Found(proxy.Live, name, done)
+	if err == nil && proxy.Exists() && a.Kept == nil {
+		x.Applier.As(x.s.Kind.ChildrenManager).Found(proxy.Live, a.Name, done)
 	}
 	if err == nil && done.Result == apply.Configured && len(left) > 0 {
 		report.HostAccess(x.Pass, left)
@@ -195,13 +186,9 @@ func (x *pass) gatedProxy(ctx context.Context, proxy *snapshot.Proxy, a plan.App
 	return err
 }
 
-// rendered is the Deployment of the target.
-func (x *pass) rendered(a plan.ApplyProxy) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	rendered, err := x.Renderer.Rendered(x.s, x.made.Digest.Key)
-	if err != nil {
-		return nil, err
-	}
-	proxy, err := rendered.Proxy(x.made.Target.Generation)
+// wanted is the Deployment of the target.
+func (x *pass) wanted(a plan.ApplyProxy) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	proxy, err := x.content().Proxy(x.made.Target.Generation)
 	if err != nil {
 		return nil, err
 	}

@@ -67,10 +67,14 @@ type (
 	}
 	// ApplyChild applies a child that no content is in.
 	ApplyChild struct{ Child }
-	// ApplyRunConfig applies the run config of the target.
-	ApplyRunConfig struct{ Live *metav1.PartialObjectMetadata }
-	// ApplyProxy applies the Deployment of the target, through the gate.
+	// ApplyRunConfig applies the run config of the target. Name is that of the intent.
+	ApplyRunConfig struct {
+		Live *metav1.PartialObjectMetadata
+		Name string
+	}
+	// ApplyProxy applies the Deployment of the target, through the gate. Name is that of the intent.
 	ApplyProxy struct {
+		Name     string
 		Replicas int32
 		// StopsFirst says that pods stop before their successors are ready, which may be never.
 		StopsFirst bool

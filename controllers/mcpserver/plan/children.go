@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -33,10 +35,7 @@ func (m *maker) converge() {
 	case m.kept != nil:
 		group.always(*m.kept)
 	case !m.Kept():
-		if !m.Digest.Short {
-			group.always(ApplyRunConfig{m.s.RunConfig(m.Target)})
-		}
-		group.always(m.proxy())
+		m.content(group)
 	}
 	if stop := m.stop(); stop != nil {
 		group.Steps = append(group.Steps, Step{*stop, Unsound})
@@ -55,6 +54,37 @@ func (m *maker) converge() {
 		}
 	}
 	m.always(Report{})
+}
+
+// content applies what carries the target, but where that is there as it is rendered, or must not be written over: the
+// next pass claims a number above, or it is said what stands in the way.
+func (m *maker) content(group *Plan) {
+	if config := m.s.RunConfig(m.Target); !m.Digest.Short {
+		name := m.named()
+		if config == nil || m.s.Found[config.UID] != name {
+			group.always(ApplyRunConfig{config, name})
+		}
+	}
+	proxy, live := m.proxy(), m.s.Proxy()
+	if !live.Exists() ||
+		m.s.Found[live.Live.UID] != proxy.Name && revision.Gate(m.Target, true, live.Revision) != revision.StandBack {
+		group.always(proxy)
+	}
+}
+
+// named names what is rendered, of which a part is applied with these.
+func (m *maker) named(with ...any) string { return fmt.Sprint(m.Digest.Key, m.Target, with) }
+
+// Renders reports whether something is written that is rendered.
+func (p *Plan) Renders() bool {
+	return slices.ContainsFunc(p.Steps, func(step Step) bool {
+		group, _ := step.Action.(Objects)
+		return slices.ContainsFunc(group.Steps, func(step Step) bool {
+			proxy, isProxy := step.Action.(ApplyProxy)
+			_, isConfig := step.Action.(ApplyRunConfig)
+			return isConfig || isProxy && proxy.Kept == nil
+		})
+	})
 }
 
 // fallBack is done where the claim is refused. Without its number the wanted content cannot go out, but what protects
@@ -116,6 +146,7 @@ func (m *maker) proxy() ApplyProxy {
 	for _, pod := range m.s.Pods.Of(workload.ComponentProxy, snapshot.Active) {
 		a.StopsFirst = a.StopsFirst || !podtemplate.HasGuards(pod.Annotations, m.Digest.Guards)
 	}
+	a.Name = m.named(a.Replicas, a.StopsFirst)
 	return a
 }
 

@@ -78,32 +78,30 @@ func New(release podtemplate.Options) *Renderer {
 type Input struct {
 	object  kinds.Object
 	configs frame.Set
-	// whole reads what the configurations contribute, where that is needed: it may be large.
-	whole func() (frame.Set, error)
 	// key names all of it, empty where it cannot be encoded.
 	key   string
 	large bool
 }
 
-// Digests are those of the server of a snapshot, zero of one that is being deleted. An error is one of reading its
-// configurations.
-func (r *Renderer) Digests(s *snapshot.Snapshot) (d Digests, err error) {
+// Digests are those of the server of a snapshot, zero of one that is being deleted. They are not known where nothing is
+// remembered of content to which configurations contribute that the snapshot does not have whole.
+func (r *Renderer) Digests(s *snapshot.Snapshot) (d Digests, known bool) {
 	if s.Object.GetDeletionTimestamp() != nil {
-		return d, nil
+		return d, true
 	}
-	if d.Present, err = r.digest(r.present(s)); err != nil {
-		return d, err
+	if d.Present, known = r.digest(r.present(s)); !known {
+		return d, false
 	}
 	if in, told := r.before(s); told {
 		var before Digest
-		before, err = r.digest(in)
+		before, known = r.digest(in)
 		d.Before = &before
 	}
-	return d, err
+	return d, known
 }
 
-// Rendered is what the digest with this key came of.
-func (r *Renderer) Rendered(s *snapshot.Snapshot, key string) (workload.Rendered, error) {
+// Rendered is what the digest with this key came of. The snapshot has all configurations whole.
+func (r *Renderer) Rendered(s *snapshot.Snapshot, key string) workload.Rendered {
 	in := r.present(s)
 	if in.key != key {
 		in, _ = r.before(s)
@@ -111,20 +109,19 @@ func (r *Renderer) Rendered(s *snapshot.Snapshot, key string) (workload.Rendered
 	return r.render(in)
 }
 
-func (r *Renderer) digest(in Input) (Digest, error) {
-	if known, ok := r.digests.Get(in.key); ok {
-		return known.(Digest), nil
+func (r *Renderer) digest(in Input) (d Digest, known bool) {
+	if found, ok := r.digests.Get(in.key); ok {
+		return found.(Digest), true
 	}
-	rendered, err := r.render(in)
-	if err != nil {
-		return Digest{}, err
+	if !in.configs.Whole() {
+		return d, false
 	}
-	d := digestOf(rendered)
+	d = digestOf(r.render(in))
 	d.Key = in.key
 	if in.key != "" {
 		r.digests.Add(in.key, d)
 	}
-	return d, nil
+	return d, true
 }
 
 func digestOf(rendered workload.Rendered) Digest {
@@ -142,15 +139,9 @@ func digestOf(rendered workload.Rendered) Digest {
 	return d
 }
 
-func (r *Renderer) render(in Input) (workload.Rendered, error) {
+func (r *Renderer) render(in Input) workload.Rendered {
 	if known, ok := r.renders.Get(in.key); ok {
-		return known.(workload.Rendered), nil
-	}
-	if in.whole != nil {
-		var err error
-		if in.configs, err = in.whole(); err != nil {
-			return workload.Rendered{}, err
-		}
+		return known.(workload.Rendered)
 	}
 	options := r.Release
 	options.Configs = in.configs
@@ -158,13 +149,12 @@ func (r *Renderer) render(in Input) (workload.Rendered, error) {
 	if in.key != "" && !in.large {
 		r.renders.Add(in.key, rendered)
 	}
-	return rendered, nil
+	return rendered
 }
 
 // present is with the present content of the configurations that the server refers to.
 func (r *Renderer) present(s *snapshot.Snapshot) Input {
-	in := Input{object: r.inputs(s), configs: s.Configs.Refs, whole: s.Configs.Whole}
-	return in.keyed()
+	return Input{object: r.inputs(s), configs: s.Configs.Refs}.keyed()
 }
 
 // before is with what the server has of the configurations whose turn it is not; false where it waits for none, and
@@ -174,27 +164,14 @@ func (r *Renderer) before(s *snapshot.Snapshot) (in Input, told bool) {
 		return in, false
 	}
 	in = r.present(s)
-	had := func(set frame.Set) (frame.Set, bool) {
-		for _, turn := range s.Configs.Turns {
-			if turn.Admitted {
-				continue
-			}
-			hash := rollout.Of(s.Object).Records(turn, true).Hash
-			if set, told = set.Before(turn.Kind, &s.Configs.Ran.Proxy, hash); !told {
-				return set, false
-			}
+	for _, turn := range s.Configs.Turns {
+		if turn.Admitted {
+			continue
 		}
-		return set, true
-	}
-	if in.configs, told = had(in.configs); !told {
-		return in, false
-	}
-	in.whole = func() (frame.Set, error) {
-		whole, err := s.Configs.Whole()
-		if err == nil {
-			whole, _ = had(whole)
+		hash := rollout.Of(s.Object).Records(turn, true).Hash
+		if in.configs, told = in.configs.Before(turn.Kind, &s.Configs.Ran.Proxy, hash); !told {
+			return in, false
 		}
-		return whole, err
 	}
 	return in.keyed(), true
 }

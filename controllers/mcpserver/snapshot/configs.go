@@ -7,26 +7,23 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
-	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/rollout"
-	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Configs are the configurations that a server refers to.
 type Configs struct {
-	// Refs are the references, each with what is known of its configuration, perhaps without what that contributes:
-	// it may be large. Whole are the same with that.
-	Refs  frame.Set
-	Whole func() (frame.Set, error)
+	// Refs are the references, each with what is known of its configuration, perhaps without what that contributes,
+	// which Contents reads: it may be large.
+	Refs frame.Set
 	// Turns are how far the server is with each that there is.
 	Turns []rollout.Turn
 	// Ran is the run config of the proxy that stands, where the server is to wait for one of them; nil if nobody
@@ -43,61 +40,57 @@ func (c Configs) Waits() *v1alpha1.WorkloadConfig {
 	return &c.Turns[i].WorkloadConfig
 }
 
-// configs looks at the configurations that a server refers to, and, where it is to wait for one, at the other servers
-// that do, and at what it runs with. What they contribute is read by who renders it.
-func (r *Reader) configs(ctx context.Context, object kinds.Object, o *Objects, whole whole) (err error) {
-	if o.Configs.Refs, err = r.Configs.Bind(ctx, r.Cache, object); err != nil {
-		return err
-	}
-	refs := o.Configs.Refs
-	o.Configs.Whole = func() (frame.Set, error) {
-		set := slices.Clone(refs)
-		for i := range set {
-			if err := whole.read(ctx, &set[i]); err != nil {
-				return nil, err
-			}
-		}
-		return set, nil
-	}
+// Contents is the snapshot with all that configurations contribute, for who renders that. What a cache holds in part is
+// read live, unless it is remembered. The configuration is then the one that was read, which may be newer than the
+// cache's: what is decided by it is decided by what is rendered. An error may be that the pass has to wait for its turn
+// at a large one.
+func (r *Reader) Contents(ctx context.Context, s *Snapshot, turn *reconcile.Holder) (*Snapshot, error) {
+	refs, whole := slices.Clone(s.Configs.Refs), *s
 	for i := range refs {
-		config := &refs[i]
-		if known := config.Object == nil || config.Verdict.Hash != "" || config.Verdict.Err != nil; !known {
-			if err := whole.read(ctx, config); err != nil {
-				return err
-			}
+		if err := r.complete(ctx, &refs[i], turn, s.Now); err != nil {
+			return nil, err
 		}
 	}
-	of := rollout.Of(object)
+	var err error
+	whole.Configs, err = r.configs(ctx, s, refs)
+	return &whole, err
+}
+
+// configs looks at the configurations that a server refers to, and, where it is to wait for one, at the other servers
+// that do, and at what it runs with.
+func (r *Reader) configs(ctx context.Context, s *Snapshot, refs frame.Set) (c Configs, err error) {
+	c.Refs = refs
+	of := rollout.Of(s.Object)
 	of.Unfollowed = refs.Unfollowed(of.Has)
 	for _, config := range refs {
 		if config.Object == nil {
 			continue
 		}
 		now := v1alpha1.WorkloadConfig{Kind: config.Kind, Name: config.Name, Hash: config.Verdict.Hash}
-		turn, err := of.Turn(now, func() (rollout.Plan, error) { return r.Plan(ctx, object.GetNamespace(), now) })
+		plan := func() (rollout.Plan, error) { return r.Plan(ctx, s.Object.GetNamespace(), now) }
+		turn, err := of.Turn(now, plan)
 		if err != nil {
-			return err
+			return c, err
 		}
-		o.Configs.Turns = append(o.Configs.Turns, turn)
+		c.Turns = append(c.Turns, turn)
 	}
-	if o.Configs.Waits() != nil {
-		o.Configs.Ran, err = r.runs(ctx, object, o)
+	if c.Waits() != nil {
+		c.Ran, err = r.runs(ctx, s)
 	}
-	return err
+	return c, err
 }
 
 // runs is the run config of the proxy that stands, nil if nobody has it any more. The
 // cache has those that are objects without their data.
-func (r *Reader) runs(ctx context.Context, server kinds.Object, o *Objects) (*runconfig.RunConfig, error) {
-	if o.Proxy == nil {
+func (r *Reader) runs(ctx context.Context, s *Snapshot) (*runconfig.RunConfig, error) {
+	proxy := s.Proxy()
+	if !proxy.Exists() {
 		return nil, nil
 	}
-	text := o.Proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]
-	name := workload.RunConfigName(kinds.Key(server), proxyOf(server, o.Proxy).Revision)
-	if text == "" && slices.ContainsFunc(o.RunConfigs,
-		func(c metav1.PartialObjectMetadata) bool { return c.Name == name }) {
+	text := proxy.Live.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]
+	if config := s.RunConfig(proxy.Revision); text == "" && config != nil {
 		object := &corev1.ConfigMap{}
-		if err := r.Live.Get(ctx, client.ObjectKey{Namespace: server.GetNamespace(), Name: name}, object); err != nil {
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(config), object); err != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
 		text = object.Data[runconfig.FileName]
@@ -130,33 +123,30 @@ func (r *Reader) Plan(ctx context.Context, namespace string, config v1alpha1.Wor
 	return rollout.For(members, r.Percent), nil
 }
 
-// whole reads what configurations contribute.
-type whole struct {
-	*Reader
-	turn *reconcile.Holder
-	now  time.Time
-}
-
-// read reads what a configuration contributes. An error may be that the pass has to wait for its turn at a large one.
-func (r whole) read(ctx context.Context, config *frame.Bound) error {
-	if config.Object == nil || config.Verdict.Contribution != nil || config.Verdict.Err != nil {
-		return nil //nolint:nilerr // its verdict is that error
+// complete reads what a configuration contributes.
+func (r *Reader) complete(ctx context.Context, config *frame.Bound, turn *reconcile.Holder, now time.Time) error {
+	if config.Whole() {
+		return nil
 	}
-	verdict, known := r.Configs.Whole(config.Rules, config.Object)
-	if !known {
-		if reconcile.IsCut(config.Object) {
-			if wait := r.turn.Take(r.now); wait > 0 {
-				return waits(wait)
-			}
-			key, live := client.ObjectKeyFromObject(config.Object), config.Rules.New()
-			if err := r.Live.Get(ctx, key, live); err != nil {
-				return fmt.Errorf("reading %s %s: %w", config.Kind, key, err)
-			}
-			config.Object = live
+	if verdict, known := r.Configs.Whole(config.Rules, config.Object); known {
+		config.Verdict = verdict
+		return nil
+	}
+	if reconcile.IsCut(config.Object) {
+		if wait := turn.Take(now); wait > 0 {
+			return waits(wait)
 		}
-		verdict = r.Configs.Read(config.Rules, config.Object)
+		key, live := client.ObjectKeyFromObject(config.Object), config.Rules.New()
+		switch err := r.Live.Get(ctx, key, live); {
+		case apierrors.IsNotFound(err): // the event of that is on its way
+			config.Object, config.Verdict = nil, frame.Verdict{}
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading %s %s: %w", config.Kind, key, err)
+		}
+		config.Object = live
 	}
-	config.Verdict = verdict
+	config.Verdict = r.Configs.Read(config.Rules, config.Object)
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/controllers/complaints"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
@@ -35,6 +36,8 @@ type Reader struct {
 	Percent int
 	// Complaints are those about pods; nil for none.
 	Complaints *complaints.Store
+	// Carried names the intent that an object was found to be as (apply.Writer.Carried); nil where none is remembered.
+	Carried func(client.Object) string
 
 	// Claims are those of this process.
 	Claims Claims
@@ -78,16 +81,24 @@ func (r *Reader) Read(
 		objects.Policy); err != nil {
 		return nil, err
 	}
-	if object.GetDeletionTimestamp() == nil {
-		if err := r.configs(ctx, object, &objects, whole{r, turn, now}); err != nil {
-			return nil, err
-		}
-	}
 	s = Of(object, objects, now)
 	s.Stops, s.Held = r.stopsOf(s), r.Claims.Held(object.GetUID())
-	if object.GetDeletionTimestamp() == nil {
-		s.Refused, s.Settling = r.refused(ctx, s), r.settling(s)
+	if object.GetDeletionTimestamp() != nil {
+		return s, nil
 	}
+	if s.Configs.Refs, err = r.Configs.Bind(ctx, r.Cache, object); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(s.Configs.Refs, func(b frame.Bound) bool { return !b.Known() }) {
+		s, err = r.Contents(ctx, s, turn)
+	} else {
+		s.Configs, err = r.configs(ctx, s, s.Configs.Refs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Refused, s.Settling = r.refused(ctx, s), r.settling(s)
+	s.Found = r.found(s)
 	return s, nil
 }
 

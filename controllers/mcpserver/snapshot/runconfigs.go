@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/freehold-dev/freehold/controllers/kinds"
@@ -22,6 +23,21 @@ func (s *Snapshot) RunConfig(rev revision.Revision) *metav1.PartialObjectMetadat
 		}
 	}
 	return nil
+}
+
+// found names what the proxy and its run configs were found to be as.
+func (r *Reader) found(s *Snapshot) map[types.UID]string {
+	found := map[types.UID]string{}
+	if r.Carried == nil {
+		return found
+	}
+	if proxy := s.Proxy(); proxy.Exists() {
+		found[proxy.Live.UID] = r.Carried(proxy.Live)
+	}
+	for i := range s.runConfigs {
+		found[s.runConfigs[i].UID] = r.Carried(&s.runConfigs[i])
+	}
+	return found
 }
 
 // CarriesRunConfig reports whether the proxy that stands has its run config in its pod template.

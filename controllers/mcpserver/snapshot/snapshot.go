@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
@@ -86,6 +87,9 @@ type Snapshot struct {
 	Held    Held
 	// Settling is how much longer the numbers of the backend's pods may be on their way, 0 if they are not.
 	Settling time.Duration
+	// Found names the intents that the writer found the children to be as that carry content, by uid. Those need not
+	// be rendered again.
+	Found map[types.UID]string
 	// Last is what the status said before this pass.
 	Last Reported
 
