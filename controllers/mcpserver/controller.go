@@ -69,31 +69,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return p.End(ctx, err)
 	}
-	s, made, err := r.decide(ctx, s, turn)
-	if err != nil {
-		return p.End(ctx, err)
+	digests, known := r.renderer.Digests(s)
+	made := plan.Make(s, digests, r.renderer.Release)
+	if !s.Configs.Refs.Whole() && (!known || made.Renders()) {
+		if s, made, err = r.decideAnew(ctx, s, turn); err != nil {
+			return p.End(ctx, err)
+		}
 	}
 	actor := act.Actor{Applier: r.Applier, Reader: r.reader, Renderer: r.renderer}
 	return p.End(ctx, actor.Execute(ctx, p, s, made))
 }
 
-// decide plans the pass. Where something is to be rendered of which the snapshot does not have all, that is read, and
-// the plan made anew: what was read may be newer than what the cache shows.
-func (r *Reconciler) decide(
+// decideAnew decides with the contents of the configurations, which may be newer than what the cache shows.
+func (r *Reconciler) decideAnew(
 	ctx context.Context, s *snapshot.Snapshot, turn *reconcile.Holder,
 ) (*snapshot.Snapshot, plan.Plan, error) {
-	digests, known := r.renderer.Digests(s)
-	if known {
-		made := plan.Make(s, digests, r.renderer.Release)
-		if s.Configs.Refs.Whole() || !made.Renders() {
-			return s, made, nil
-		}
-	}
 	s, err := r.reader.Contents(ctx, s, turn)
 	if err != nil {
 		return nil, plan.Plan{}, err
 	}
-	digests, _ = r.renderer.Digests(s)
+	digests, _ := r.renderer.Digests(s) // known, as all is there
 	return s, plan.Make(s, digests, r.renderer.Release), nil
 }
 

@@ -73,7 +73,9 @@ func (s silent) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 
 // largeConfig is a large MCPAuthzConfig that permits who.
 func largeConfig(name, who string, generation int64) *v1alpha1.MCPAuthzConfig {
-	config := &v1alpha1.MCPAuthzConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "c", Generation: generation}}
+	config := &v1alpha1.MCPAuthzConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "c", Generation: generation},
+	}
 	config.Spec.Policies = []v1alpha1.AuthzPolicy{
 		{Name: "who", Policy: `permit (principal == User::"` + who + `", action, resource);`},
 	}
@@ -228,8 +230,8 @@ func TestWhatRunsOfALargeConfigurationIsWhatWasClaimed(t *testing.T) {
 	}
 }
 
-// That a large configuration cannot be read, or not yet, is no refusal of a write, and no server of a rollout has failed
-// with it: nothing is said, and nothing is claimed.
+// That a large configuration cannot be read, or not yet, is no refusal of a write, and no server of a rollout has
+// failed with it: nothing is said, and nothing is claimed.
 func TestAConfigurationThatCannotBeReadIsNoVerdict(t *testing.T) {
 	edits := map[string]func(*follower){
 		"the server is edited": func(f *follower) {
