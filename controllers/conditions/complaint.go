@@ -73,7 +73,7 @@ func (c *Complaint) Ends() bool { return ends.MatchString(c.Reason) }
 
 // Ended says why kubelet ended a pod.
 func (c *Complaint) Ended(cures Cures) Finding {
-	f, _ := cures.meant(saying{by: ending, reason: c.Reason, words: c.Words, container: c.Container})
+	f, _ := cures.explain(saying{by: ending, reason: c.Reason, words: c.Words, container: c.Container})
 	return *f
 }
 
@@ -83,7 +83,7 @@ func (c *Complaint) Means(cures Cures) string {
 	if c.Ends() {
 		return c.Ended(cures).Reason
 	}
-	if f, _ := cures.meant(c.saying(probing)); f != nil {
+	if f, _ := cures.explain(c.saying(probing)); f != nil {
 		return f.Reason
 	}
 	return ""

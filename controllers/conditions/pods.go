@@ -25,7 +25,7 @@ func PodTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding {
 			if c.Reason == corev1.PodReasonSchedulingGated {
 				words = gates(pod)
 			}
-			if f, _ := cures.meant(saying{by: scheduler, reason: c.Reason, words: words}); f != nil {
+			if f, _ := cures.explain(saying{by: scheduler, reason: c.Reason, words: words}); f != nil {
 				return f
 			}
 		}
@@ -53,7 +53,7 @@ func PodTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
-			f, _ := cures.meant(saying{by: kubelet, reason: c.Reason, words: tail(c.Message)})
+			f, _ := cures.explain(saying{by: kubelet, reason: c.Reason, words: tail(c.Message)})
 			return f
 		}
 	}
@@ -98,7 +98,7 @@ func mountTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding
 		if !c.of(pod.Name, pod.UID) || c.Ends() || last.Sub(c.Last) > recent {
 			continue
 		}
-		if f, rank := cures.meant(c.saying(mounting)); f != nil &&
+		if f, rank := cures.explain(c.saying(mounting)); f != nil &&
 			(rank < best || rank == best && f.Message < found.Message) {
 			found, best = f, rank
 		}
@@ -113,13 +113,13 @@ func waitTrouble(pod *corev1.Pod, c *corev1.ContainerStatus, cures Cures) *Findi
 		return nil
 	}
 	s := saying{by: starting, reason: w.Reason, words: Plain(w.Message), container: c.Name, image: c.Image}
-	f, _ := cures.meant(s)
+	f, _ := cures.explain(s)
 	if f == nil || f.Reason != v1alpha1.ReasonImagePull {
 		return f
 	}
 	if v := imageVolume(pod, c.Image, w.Message); v != nil {
 		s.by, s.image, s.volume = pulling, v.Image.Reference, v.Name
-		f, _ = cures.meant(s)
+		f, _ = cures.explain(s)
 	}
 	return f
 }
@@ -177,7 +177,7 @@ func killed(
 			c.First.After(end.FinishedAt.Time) {
 			continue
 		}
-		if f, _ := cures.meant(c.saying(probing)); f != nil && f.Reason != "" {
+		if f, _ := cures.explain(c.saying(probing)); f != nil && f.Reason != "" {
 			return f
 		}
 	}
@@ -197,7 +197,7 @@ func Unready(pod *corev1.Pod, complaints []Complaint, cures Cures) (text string)
 				c.Last.Before(last) {
 				continue
 			}
-			if f, _ := cures.meant(c.saying(probing)); f != nil && f.Reason == "" {
+			if f, _ := cures.explain(c.saying(probing)); f != nil && f.Reason == "" {
 				last, text = c.Last, f.Message
 			}
 		}

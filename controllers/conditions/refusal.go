@@ -32,6 +32,6 @@ func Refusal(message string, cures Cures, pod corev1.PodSpec) Finding {
 		}
 		return at
 	})
-	f, _ := cures.meant(saying{by: apiServer, words: words})
+	f, _ := cures.explain(saying{by: apiServer, words: words})
 	return *f
 }

@@ -291,7 +291,7 @@ func says(words string) *regexp.Regexp { return regexp.MustCompile(words) }
 
 // meant is what is said of a pod in the words of meanings, and the place of the meaning; nil
 // where it means nothing, or nothing yet.
-func (c Cures) meant(s saying) (*Finding, int) {
+func (c Cures) explain(s saying) (*Finding, int) {
 	for rank, m := range meanings {
 		if m.by != s.by || m.reasons != nil && !m.reasons.MatchString(s.reason) ||
 			m.container != "" && m.container != s.container {

@@ -36,7 +36,7 @@ func UnknownFields(object any, version string, entries []metav1.ManagedFieldsEnt
 			if path[0].FieldName == nil || *path[0].FieldName != "spec" {
 				return
 			}
-			if n := known(reflect.TypeOf(object), path); n < len(path) {
+			if n := knownPrefix(reflect.TypeOf(object), path); n < len(path) {
 				unknown = append(unknown, strings.TrimPrefix(path[:n+1].String(), "."))
 			}
 		})
@@ -55,7 +55,7 @@ func UnknownFields(object any, version string, entries []metav1.ManagedFieldsEnt
 
 // known is how many elements of a path, from its begin, a type has. What decodes itself
 // has all of them.
-func known(t reflect.Type, path fieldpath.Path) int {
+func knownPrefix(t reflect.Type, path fieldpath.Path) int {
 	for i, element := range path {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
