@@ -10,28 +10,26 @@ import (
 	"github.com/freehold-dev/freehold/apis/printable"
 )
 
-// Complaint is what Warning Events say of a pod, of which its status says nothing.
+// Complaint is a Warning Event, repeated or not, about a pod whose status does not show the problem.
 type Complaint struct {
-	// Pod and UID are the pod's, Component says of which kind it is, and Container is empty
-	// for what is said of the pod as a whole.
+	// Component is the pod's role; Container is empty for an Event about the whole pod.
 	Pod       string
 	UID       types.UID
 	Component string
 	Container string
 	Reason    string
-	// Words are those of Plain.
+	// Words are the message, as Plain returns it.
 	Words string
-	// First and Last are since when, and when last, it was said.
+	// First and Last are when the Event was first and last seen.
 	First, Last time.Time
 }
 
-// wordsKept is how much is kept of what an Event says, in bytes. The API bounds it for new
-// Events only.
+// wordsKept bounds the message in bytes. The API bounds only new Events.
 const wordsKept = 1 << 10
 
-// changing is what differs from pod to pod, or from attempt to attempt, in the same words: the
-// address of a pod, the port at this end of a connection, the uid of a pod in a path, the id of a
-// container or sandbox. Each has near in it, which is looked for first: there may be many Events.
+// changing matches what differs between pods or attempts: the address of a pod, a local port, the uid of a pod in a
+// path, the id of a container or sandbox. near is a substring of each match, tested first because there may be many
+// Events.
 var changing = []struct {
 	near    string
 	what    *regexp.Regexp
@@ -48,7 +46,7 @@ var changing = []struct {
 
 const address = `(?:\d+(?:\.\d+){3}|\[[0-9a-f:]+\]):`
 
-// Plain is what an Event says, in one line, and in the same words each time.
+// Plain returns the message of an Event in one line that stays the same while the problem does.
 func Plain(message string) string {
 	message = printable.Line(message, wordsKept)
 	for _, c := range changing {
@@ -59,26 +57,26 @@ func Plain(message string) string {
 	return message
 }
 
-// ends are Kubernetes' reasons for which kubelet ends a pod, or does not take it: another one
-// is made in its place (kubelet's eviction and admission, pkg/kubelet).
+// ends are the reasons for which kubelet ends or rejects a pod, so that another replaces it (pkg/kubelet: eviction
+// and admission).
 var ends = is(
 	`Evicted|Preempting|NodeShutdown|UnexpectedAdmissionError|OutOf\w+|NodeAffinity|NodeName|NodePorts|TaintToleration|SysctlForbidden|AppArmor|` +
 		`TopologyAffinityError|PodOSNotSupported|PodOSSelectorNodeLabelDoesNotMatch|PodFeatureUnsupported|PodLevelResourcesNotSupported|SupplementalGroupsPolicyNotSupported|InvalidNodeInfo`)
 
-// Lasts reports whether it has been said for so long that it is no longer in passing.
+// Lasts reports whether the complaint has lasted for patientFor.
 func (c *Complaint) Lasts() bool { return c.Last.Sub(c.First) >= patientFor }
 
-// Ends reports whether a pod of which that is said will run no more.
+// Ends reports whether kubelet ended or rejected the pod.
 func (c *Complaint) Ends() bool { return ends.MatchString(c.Reason) }
 
-// Ended says why kubelet ended a pod.
+// Ended explains why kubelet ended a pod.
 func (c *Complaint) Ended(cures Cures) Finding {
 	f, _ := cures.explain(saying{by: ending, reason: c.Reason, words: c.Words, container: c.Container})
 	return *f
 }
 
-// Means is our reason for what is said of a pod again and again, though it gets ready in between:
-// that kubelet ends it, or a container of it; empty for others.
+// Means returns our reason for a recurring complaint about a pod that is ready in between: kubelet ends the pod or a
+// container. Empty for others.
 func (c *Complaint) Means(cures Cures) string {
 	if c.Ends() {
 		return c.Ended(cures).Reason
@@ -89,7 +87,6 @@ func (c *Complaint) Means(cures Cures) string {
 	return ""
 }
 
-// of reports whether a complaint is about a pod.
 func (c *Complaint) of(pod string, uid types.UID) bool { return c.Pod == pod && c.UID == uid }
 
 func (c *Complaint) saying(by speaker) saying {

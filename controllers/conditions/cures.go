@@ -15,30 +15,26 @@ const (
 	proxyContainer  = "proxy"
 )
 
-// Cures are where whoever runs a pod changes what is wrong with it.
+// Cures name the fields and actions that fix a pod.
 type Cures struct {
-	// Pull is what to check of an image that cannot be pulled, User what to do
-	// about one that is root, Env and Volumes are the fields of references, and Overlay is
-	// that of whatever a pod has.
+	// Pull says what to check of an image that cannot be pulled, User what to do about one that runs as root. Env,
+	// Volumes and Overlay are fields: of references, and of anything else in a pod.
 	Pull, User, Env, Volumes, Overlay string
 	// Bridge is what to check of the image of the bridge in a backend's pod.
 	Bridge string
-	// Volume are the fields by the name of a volume that comes from others than
-	// Volumes.
+	// Volume are fields by the name of a volume, where they are not Volumes.
 	Volume map[string]string
-	// Main is the container that is there for what the pod does, Resources are the fields of a
-	// container's resources by its name, where they are not in Overlay, and Replicas is how
-	// many pods there are.
+	// Main is the container that does the pod's work, Resources are the fields of a container's resources where they are
+	// not in Overlay, and Replicas is the field of the number of pods.
 	Main      string
 	Resources map[string]string
 	Replicas  string
-	// Port is the number that the image of the backend is said to listen on, and Upstream what
-	// has to answer before a pod of the proxy is ready.
+	// Port is where the backend's image should listen; Upstream is what must answer before a proxy pod is ready.
 	Port     int32
 	Upstream string
 }
 
-// Where the pods of backend and proxy come from.
+// The cures of backend and proxy.
 var (
 	OfBackend = Cures{
 		Pull: "check its name, and spec.imagePullSecrets if it is private",
@@ -47,7 +43,7 @@ var (
 		Env: "spec.env or spec.envFrom", Volumes: "spec.volumes", Overlay: "spec.podTemplate.spec",
 		Bridge: "it is the runner's: keep it in its registry, or change spec.restartedAt to take that of this release; " +
 			"check runner.image and runner.imagePullSecrets among the operator's chart values",
-		// The bridge has what it needs; where a quota wants more, the pod as a whole may have it.
+		// The bridge's own resources suffice; a quota that wants more can be met for the pod as a whole.
 		Main: serverContainer,
 		Resources: map[string]string{
 			serverContainer:           "spec.resources",
@@ -79,8 +75,7 @@ func (c Cures) correct(container, field string) string {
 	return fmt.Sprintf(": correct %s.containers[name=%s].%s", c.Overlay, container, field)
 }
 
-// listens is what a pod of the backend lacks to which nobody can connect at a port, if it is
-// that of its image.
+// listens says what a backend pod needs that accepts no connection at the port of its image.
 func (c Cures) listens(port string) string {
 	if port != strconv.Itoa(int(c.Port)) {
 		return ""
@@ -88,7 +83,6 @@ func (c Cures) listens(port string) string {
 	return ": a pod of the backend is ready once its image listens on spec.port, on all addresses"
 }
 
-// resources is the field of a container's resources.
 func (c Cures) resources(name string) string {
 	if field, ok := c.Resources[name]; ok {
 		return field
@@ -96,7 +90,6 @@ func (c Cures) resources(name string) string {
 	return fmt.Sprintf("%s.containers[name=%s].resources", c.Overlay, name)
 }
 
-// volume is the field of a volume.
 func (c Cures) volume(name string) string {
 	if field, ok := c.Volume[name]; ok {
 		return field
@@ -104,8 +97,8 @@ func (c Cures) volume(name string) string {
 	return c.Volumes
 }
 
-// missing are the fields for which a quota has no number: words are those of the quota, such
-// as limits.cpu for: a,b; limits.memory for: a.
+// missing are the fields for which a quota lacks a number. words are the quota's, such as limits.cpu for: a,b;
+// limits.memory for: a.
 func (c Cures) missing(words string) string {
 	var fields []string
 	for part := range strings.SplitSeq(words, "; ") {

@@ -1,7 +1,5 @@
-// Package conditions turns findings into the conditions of a status. It is
-// pure: finding.go has the answer to one question, and answers that several kinds
-// give, pods.go what pods tell, said.go what that means, foreign.go and unknown.go what managedFields tell,
-// stamp.go the condition that an intent states for a finding.
+// Package conditions turns findings into the conditions of a status. It is pure. Start with Finding and Stamp;
+// said.go has the table of what Kubernetes reports about pods and what it means.
 package conditions
 
 import (
@@ -14,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// Finding is the answer to one question about an object.
+// Finding answers one question about an object.
 type Finding struct {
 	Status metav1.ConditionStatus
 	// Reason is a constant in CamelCase that tools match on.
@@ -33,8 +31,8 @@ func False(reason, message string) Finding {
 	return Finding{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// FieldConflict says which managers repeatedly overwrite fields that Freehold
-// owns. Each conflict names manager, fields and object.
+// FieldConflict names the managers that repeatedly overwrite fields of Freehold. Each conflict names manager, fields
+// and object.
 func FieldConflict[C fmt.Stringer](conflicts []C) Finding {
 	texts := make([]string, 0, len(conflicts))
 	for _, c := range conflicts {
@@ -44,7 +42,7 @@ func FieldConflict[C fmt.Stringer](conflicts []C) Finding {
 		"Freehold owns these fields, and sets them back once a minute: remove them from what that manager writes")
 }
 
-// NameTaken words that objects with another owner have the names of the server's.
+// NameTaken says that other owners' objects have the names of the server's.
 func NameTaken(errs ...error) Finding {
 	if len(errs) > 1 {
 		return False(v1alpha1.ReasonNameTaken,
@@ -55,8 +53,7 @@ func NameTaken(errs ...error) Finding {
 		"or annotate the object with %s=true to hand it over", joined(errs), contract.AdoptAnnotation))
 }
 
-// NotAdoptable words that such objects, of which some were handed over, cannot become
-// the server's.
+// NotAdoptable says that such objects, some of them handed over, cannot become the server's.
 func NotAdoptable(errs ...error) Finding {
 	if len(errs) > 1 {
 		return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf(
@@ -75,20 +72,20 @@ func joined(errs []error) string {
 	return strings.Join(texts, "; ")
 }
 
-// PolicyUnmatched warns of policies that match no call, and stops nothing: what they
-// were meant to permit is refused, and what they were meant to forbid may be allowed.
+// PolicyUnmatched warns of policies that match no call: what they should permit is refused, and what they should
+// forbid may be allowed.
 func PolicyUnmatched(problems []string) Finding {
 	return True(v1alpha1.ReasonUnknownWords, strings.Join(problems, "; "))
 }
 
-// Paused says that somebody holds the rollout of the proxy.
+// Paused says that the rollout of the proxy is paused.
 func Paused(deployment string) Finding {
 	return False(v1alpha1.ReasonPaused, fmt.Sprintf(
 		"somebody has paused Deployment %[1]s, so that its pods are not replaced: kubectl rollout resume deployment/%[1]s",
 		deployment))
 }
 
-// Partitioned says that somebody holds the rollout of the backend.
+// Partitioned says that the rollout of the backend is held by a partition.
 func Partitioned(statefulSet string, partition int32) Finding {
 	return False(v1alpha1.ReasonPaused, fmt.Sprintf(
 		"somebody has set spec.updateStrategy.rollingUpdate.partition of StatefulSet %s to %d, so that pods below that "+

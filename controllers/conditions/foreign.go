@@ -16,22 +16,20 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// Foreign is what a pod template has that our manager does not own.
+// Foreign is what our manager does not own in a pod template.
 type Foreign struct {
-	// Beside are containers and volumes of others, as "WORKLOAD container NAME". They
-	// stay, because other managers own them; the user should know of them.
+	// Beside are containers and volumes of others, as "WORKLOAD container NAME". They stay, because other managers own
+	// them; the user should know of them.
 	Beside []string
-	// Inside are fields of containers of ours, as "WORKLOAD container NAME FIELD
-	// (manager)". What a manager holds there is taken off; what nobody holds, as of a
-	// webhook, is not, and runs where our own program does.
+	// Inside are fields of our containers, as "WORKLOAD container NAME FIELD (manager)". Fields of a manager are
+	// removed; fields of nobody, as of a webhook, are not, and take effect in our container.
 	Inside []string
 }
 
-// mostForeign are as many fields as a person reads.
+// mostForeign bounds how many fields a message lists.
 const mostForeign = 10
 
-// ForeignPodContent says what a server's pod templates have of others, and what to do;
-// nil where there is nothing.
+// ForeignPodContent describes the foreign content of a server's pod templates, and what to do; nil if there is none.
 func ForeignPodContent(found ...Foreign) *Finding {
 	var beside, inside, says []string
 	for _, f := range found {
@@ -59,8 +57,8 @@ func ForeignPodContent(found ...Foreign) *Finding {
 	return new(True(v1alpha1.ReasonForeignContent, strings.Join(says, "; ")))
 }
 
-// ForeignContent finds what manager does not own of the containers and volumes of a
-// workload's pod template, and in the containers that it owns.
+// ForeignContent finds what manager does not own in a workload's pod template: containers, volumes, and fields of its
+// own containers.
 func ForeignContent(
 	workload string, entries []metav1.ManagedFieldsEntry, manager ownership.Manager, pod corev1.PodSpec,
 ) Foreign {
@@ -87,7 +85,6 @@ func itemOf(list, name string) fieldpath.Path {
 	return fieldpath.MakePathOrDie("spec", "template", "spec", list, fieldpath.KeyByFields("name", name))
 }
 
-// finder looks for what is not owned.
 type finder struct {
 	entries       []metav1.ManagedFieldsEntry
 	owned, leaves *fieldpath.Set
@@ -103,8 +100,8 @@ func (f *finder) container(called, list string, container corev1.Container) {
 	f.fields(called+container.Name+" ", len(item), item, reflect.ValueOf(container))
 }
 
-// filled are the fields of a container that the API server fills in where nobody states
-// them (https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/v1/defaults.go).
+// filled are the container fields that the API server defaults
+// (https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/v1/defaults.go).
 var filled = []string{
 	"terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "timeoutSeconds", "periodSeconds",
 	"successThreshold", "failureThreshold", "scheme", "path", "service",
@@ -116,8 +113,7 @@ var keysOf = map[string][]string{
 	"volumeDevices": {"devicePath"},
 }
 
-// fields visits what is set below a path, and notes what is not owned. from is how much of
-// the path leads to the container.
+// fields notes the unowned fields below a path. The first from elements of the path lead to the container.
 func (f *finder) fields(called string, from int, path fieldpath.Path, of reflect.Value) {
 	for _, field := range value.TypeReflectEntryOf(of.Type()).OrderedFields() {
 		v := field.GetFrom(of)
@@ -145,7 +141,7 @@ func (f *finder) fields(called string, from int, path fieldpath.Path, of reflect
 	}
 }
 
-// item visits an item of a list that is owned, and notes one that is not, as a whole.
+// item visits an owned item of a list, and notes an unowned one as a whole.
 func (f *finder) item(called string, from int, list fieldpath.Path, keys []string, item reflect.Value) {
 	var key value.FieldList
 	for _, name := range keys {
@@ -176,7 +172,7 @@ func (f *finder) keys(called string, from int, path fieldpath.Path, of reflect.V
 	}
 }
 
-// note says whose a field is that is not ours.
+// note records an unowned field and its managers.
 func (f *finder) note(called string, from int, path fieldpath.Path) {
 	var whose []string
 	for _, entry := range f.entries {

@@ -12,12 +12,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// lastWords is how much of a container's last message is quoted, in bytes.
+// lastWords bounds in bytes how much of a container's last message is quoted.
 const lastWords = 512
 
-// PodTrouble says why a pod does not come up, in words that stay the same
-// while the cause does, because each change is a write. complaints may be of other pods, too. It returns nil for a
-// pod that is fine or on its way.
+// PodTrouble explains why a pod does not become ready, or returns nil. The text stays the same while the cause does,
+// because each change is a write. complaints may include other pods.
 func PodTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -60,7 +59,6 @@ func PodTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding {
 	return nil
 }
 
-// gates are the names of a pod's scheduling gates.
 func gates(pod *corev1.Pod) string {
 	names := make([]string, 0, len(pod.Spec.SchedulingGates))
 	for _, g := range pod.Spec.SchedulingGates {
@@ -69,8 +67,8 @@ func gates(pod *corev1.Pod) string {
 	return strings.Join(names, ", ")
 }
 
-// started reports whether a container of the pod has run, which none does before
-// all volumes are mounted: kubelet's complaints about mounts outlive their cause.
+// started reports whether a container of the pod has run. All volumes were then mounted: kubelet's complaints about
+// mounts outlive their cause.
 func started(pod *corev1.Pod) bool {
 	ran := func(c corev1.ContainerStatus) bool {
 		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
@@ -79,11 +77,11 @@ func started(pod *corev1.Pod) bool {
 		slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
 }
 
-// recent is for how long before the last complaint about a pod others count as well. Kubelet
-// tries to mount a volume again every two minutes at least.
+// recent is how much older than the last complaint about a pod others may be. Kubelet retries a mount at least every
+// two minutes.
 const recent = 3 * time.Minute
 
-// mountTrouble finds in complaints why a pod does not start, of several at a time always the same.
+// mountTrouble explains from complaints why a pod does not start; of several it always picks the same.
 func mountTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding {
 	var last time.Time
 	for i := range complaints {
@@ -106,7 +104,7 @@ func mountTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding
 	return found
 }
 
-// waitTrouble says why a container waits, where it is not its own end.
+// waitTrouble explains why a container waits, unless it crashed.
 func waitTrouble(pod *corev1.Pod, c *corev1.ContainerStatus, cures Cures) *Finding {
 	w := c.State.Waiting
 	if w == nil {
@@ -124,9 +122,8 @@ func waitTrouble(pod *corev1.Pod, c *corev1.ContainerStatus, cures Cures) *Findi
 	return f
 }
 
-// imageVolume is the volume whose image kubelet cannot pull, nil where it is that of the
-// container: it says so of the container, and only in words. A runtime may write the
-// reference in full, with the host of its registry.
+// imageVolume is the volume whose image kubelet cannot pull, nil if it is the container's image: kubelet reports both
+// for the container, and only the text differs. A runtime may add the registry's host to the reference.
 func imageVolume(pod *corev1.Pod, image, words string) (found *corev1.Volume) {
 	if !strings.Contains(words, image) {
 		image = ""
@@ -140,9 +137,8 @@ func imageVolume(pod *corev1.Pod, image, words string) (found *corev1.Volume) {
 	return found
 }
 
-// crash finds a container that has ended and is not ready again, also while it
-// runs once more: the finding must not flicker with each attempt. Exit code 0
-// is no exception, because nothing in a server's pod is to end.
+// crash finds a container that ended and is not ready again, even while it runs once more: the finding must not
+// flicker with each attempt. Exit code 0 counts, because no container of a server is meant to end.
 func crash(pod *corev1.Pod, c *corev1.ContainerStatus, complaints []Complaint, cures Cures) *Finding {
 	end := lastEnd(c)
 	if end == nil || c.Ready || wasReady(pod, c) {
@@ -161,11 +157,11 @@ func crash(pod *corev1.Pod, c *corev1.ContainerStatus, complaints []Complaint, c
 	return new(False(v1alpha1.ReasonCrashLoop, text))
 }
 
-// spoken is for how long what kubelet said of an earlier run of a container counts: of one pod it says 25 Events, and
-// then one in five minutes (client-go's EventSpamFilter).
+// spoken is how long kubelet's complaint about an earlier run counts: after 25 Events about a pod it records one in
+// five minutes (client-go's EventSpamFilter).
 const spoken = 6 * time.Minute
 
-// killed finds that kubelet ended a container because a probe or hook of its run failed, or of runs shortly before.
+// killed finds that kubelet ended this run of a container, or a recent one, because a probe or hook failed.
 func killed(
 	pod *corev1.Pod, container string, end *corev1.ContainerStateTerminated, complaints []Complaint,
 	cures Cures,
@@ -184,7 +180,7 @@ func killed(
 	return nil
 }
 
-// Unready is what kubelet says, for a while, of the readiness of a pod that runs; empty for nothing.
+// Unready is kubelet's lasting complaint about the readiness of a running pod, or empty.
 func Unready(pod *corev1.Pod, complaints []Complaint, cures Cures) (text string) {
 	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
 		if status.Ready || status.State.Running == nil {
@@ -208,8 +204,8 @@ func Unready(pod *corev1.Pod, complaints []Complaint, cures Cures) (text string)
 	return ""
 }
 
-// wasReady reports whether the pod was ready in the present run of a container, so that
-// the container's last end, which its status keeps, is not why the pod is not ready now.
+// wasReady reports whether the pod was ready during the container's present run, so that the last end in its status
+// does not explain why the pod is not ready now.
 func wasReady(pod *corev1.Pod, c *corev1.ContainerStatus) bool {
 	for _, p := range pod.Status.Conditions {
 		if p.Type == corev1.PodReady && c.State.Running != nil {
@@ -219,8 +215,7 @@ func wasReady(pod *corev1.Pod, c *corev1.ContainerStatus) bool {
 	return false
 }
 
-// done reports whether an init container has done its work. It does it again
-// where kubelet makes the pod's sandbox anew.
+// done reports whether an init container has succeeded. It runs again in a new sandbox.
 func done(c *corev1.ContainerStatus) bool {
 	end := lastEnd(c)
 	return end != nil && end.ExitCode == 0
@@ -233,7 +228,7 @@ func lastEnd(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return c.LastTerminationState.Terminated
 }
 
-// tail is the end of a message, from a line's beginning where it can be.
+// tail is the end of a message, from the start of a line if possible.
 func tail(message string) string {
 	message = strings.TrimSpace(message)
 	if len(message) > lastWords {
@@ -247,9 +242,8 @@ func tail(message string) string {
 
 var counts = regexp.MustCompile(`\b\d+(/\d+)? `)
 
-// withoutCounts is the scheduler's message without its numbers of nodes, each
-// of which changes when a node joins or leaves, and without what preemption, and
-// in a list before it whatever else may make room, says.
+// withoutCounts removes from the scheduler's message the numbers of nodes, which change as nodes join or leave, and
+// what preemption and its list add.
 func withoutCounts(message string) string {
 	message, _, _ = strings.Cut(message, " preemption:")
 	if end := strings.LastIndex(message, ". "); end >= 0 && strings.HasSuffix(message, ",") {

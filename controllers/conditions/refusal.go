@@ -15,10 +15,9 @@ var (
 	position = regexp.MustCompile(`spec\.(initContainers|containers)\[(\d+)\]`)
 )
 
-// Refusal words the API server's refusal to create a pod of a template without the pod's
-// name, which differs with each attempt, and without what is used of a quota, which
-// differs with each other pod. message is that of a ReplicaSet's
-// condition, or of a StatefulSet's Event, which says before it what was tried.
+// Refusal explains why the API server refused to create a pod of a template. It omits the pod's name and the used
+// quota, which differ each time. message is that of a ReplicaSet's condition, or of a StatefulSet's Event, which
+// first says what was tried.
 func Refusal(message string, cures Cures, pod corev1.PodSpec) Finding {
 	if _, why, tried := strings.Cut(message, " failed error: "); tried {
 		message = why

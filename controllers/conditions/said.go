@@ -12,18 +12,18 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// speaker is who says something of a pod, and where.
+// speaker is the source of a report about a pod.
 type speaker int
 
 const (
-	// scheduler speaks in the condition PodScheduled, kubelet in the condition Ready.
+	// scheduler reports in the condition PodScheduled, kubelet in the condition Ready.
 	scheduler speaker = iota
 	kubelet
-	// starting is kubelet on a container that waits, pulling on the image of a volume.
+	// starting is kubelet on a waiting container, pulling on the image of a volume.
 	starting
 	pulling
-	// mounting is whoever says in an Event why a pod does not start, probing kubelet on a probe
-	// that fails, and ending kubelet on a pod that it ends or does not take.
+	// These report in Events: mounting on a pod that does not start, probing on a failed probe, ending on a pod that
+	// kubelet ends or rejects.
 	mounting
 	probing
 	ending
@@ -31,39 +31,36 @@ const (
 	apiServer
 )
 
-// saying is what somebody says of a pod.
+// saying is one report about a pod.
 type saying struct {
 	by            speaker
 	reason, words string
-	// container, image and volume are what it is said of, as far as that is known.
+	// container, image and volume are its subject, as far as known.
 	container, image, volume string
-	// lasts says that it is not said in passing.
+	// lasts: the problem has lasted for patientFor.
 	lasts bool
 }
 
-// meaning is what a saying means to whoever runs a server.
+// meaning explains a saying to whoever runs a server.
 type meaning struct {
 	by speaker
 	// reasons are Kubernetes' reasons; nil for any.
 	reasons *regexp.Regexp
-	// words is what it says, nil for anything, and container of which one, empty for any.
+	// words match the message, nil for any; container is its subject, empty for any.
 	words     *regexp.Regexp
 	container string
-	// lasts says that it is said in passing, too, and counts once it has been said for
-	// patientFor.
+	// lasts: the problem may pass, and counts after patientFor.
 	lasts bool
-	// reason and message are ours; without a message it means nothing. In the message stand for
-	// what is said {words}, {reason}, {container}, {image}, {volume} and {1}, {2} for groups of
-	// words, and for fields the names that expand has.
+	// reason and message are ours; an empty message means no problem. The message may contain {words}, {reason},
+	// {container}, {image}, {volume}, {1} and {2} for groups of words, and the names of expand for fields.
 	reason, message string
 }
 
-// patientFor is how long what may pass is waited for.
+// patientFor is the grace period for a problem that may pass.
 const patientFor = 10 * time.Second
 
-// meanings are tried in this order: the first that fits a saying is meant, and of all that is
-// said of a pod that which stands first here. Whoever adds one copies the words from the source
-// of Kubernetes into the test.
+// The first meaning that fits a saying counts, and of all sayings about a pod the one whose meaning is listed first.
+// Copy the text of a new one from the source of Kubernetes into the test.
 var meanings = []meaning{
 	{
 		by: scheduler, reasons: is("Unschedulable"), words: says(`persistentvolumeclaim "([^"]+)" not found`),
@@ -172,7 +169,7 @@ var meanings = []meaning{
 		by: mounting, reasons: is("FailedMount|FailedAttachVolume|FailedMapVolume"), lasts: true,
 		reason: v1alpha1.ReasonVolumeNotMounted, message: "kubelet cannot mount a volume of the pod: {words}",
 	},
-	// What is said of every pod of a node or namespace, or of one that is ended, keeps none from starting.
+	// Reports about every pod of a node or namespace, or about a pod that ended, keep no pod from starting.
 	{
 		by: mounting,
 		reasons: is(
@@ -188,7 +185,7 @@ var meanings = []meaning{
 		message: "all containers of the pod are ready, and the pod is not: {words}: whoever sets that condition on pods " +
 			"has not; see {overlay}.readinessGates",
 	},
-	// These have no reason of ours: a pod that runs and is not ready may be on its way.
+	// No reason of ours: a pod that runs and is not ready may be on its way.
 	{
 		by: probing, container: serverContainer, words: says(`^Readiness probe failed: dial tcp :(\d+): (.*)$`), lasts: true,
 		message: "container {container} takes no connection at port {1} ({2}){listens}",
@@ -198,7 +195,7 @@ var meanings = []meaning{
 		words: says(`^Readiness probe failed: HTTP probe failed with statuscode: 503$`), lasts: true,
 		message: "a pod of the proxy is ready once {upstream} has answered",
 	},
-	// Kubelet passes over a probe that it cannot make: the container never starts, and is not restarted.
+	// Kubelet skips a probe that it cannot make: the container never starts, and is not restarted.
 	{
 		by: probing, words: says(`^(?:Readiness|Startup) probe `), lasts: true,
 		message: "container {container} is not ready: {words}",
@@ -221,7 +218,7 @@ var meanings = []meaning{
 		message: "kubelet evicts the pod: {1}: write less to its disk, or raise limits.ephemeral-storage of its containers " +
 			"({resources}, {overlay}.containers)",
 	},
-	// Without what is used, which differs each time.
+	// Without the used quota, which differs each time.
 	{
 		by: ending, reasons: is("Evicted"), words: says(`^(The node was low on resource: (\S+?))\. `),
 		reason: v1alpha1.ReasonEvicted,
@@ -289,8 +286,7 @@ func is(reasons string) *regexp.Regexp { return regexp.MustCompile("^(?:" + reas
 
 func says(words string) *regexp.Regexp { return regexp.MustCompile(words) }
 
-// meant is what is said of a pod in the words of meanings, and the place of the meaning; nil
-// where it means nothing, or nothing yet.
+// explain returns the finding for a saying and the rank of its meaning; nil if it means no problem, or none yet.
 func (c Cures) explain(s saying) (*Finding, int) {
 	for rank, m := range meanings {
 		if m.by != s.by || m.reasons != nil && !m.reasons.MatchString(s.reason) ||
@@ -311,8 +307,7 @@ func (c Cures) explain(s saying) (*Finding, int) {
 	return nil, len(meanings)
 }
 
-// expand puts into a message what was said and the fields of the cures. What was said is not
-// expanded in turn.
+// expand fills in a message. What Kubernetes reported is not expanded in turn.
 func (c Cures) expand(message string, s saying, groups []string) string {
 	pull, volume, of := c.Pull, s.volume, cmp.Or(s.container, c.Main)
 	if of == runconfig.BridgeContainer && c.Bridge != "" {

@@ -12,19 +12,16 @@ import (
 	"github.com/freehold-dev/freehold/apis/printable"
 )
 
-// maxMessage is the longest message of metav1.Condition. Its schema counts
-// characters; counting bytes is never longer.
+// maxMessage is the limit of metav1.Condition in characters; counting bytes is never longer.
 const maxMessage = 32768
 
-// unspecified stands where a finding has no reason: the schema wants one.
+// unspecified replaces an empty reason, which the schema refuses.
 const unspecified = "Unspecified"
 
-// Stamp is the condition that states a finding. All of its leaves are stated,
-// also an empty message, which the schema requires.
+// Stamp is the condition for a finding. It states all leaves, also an empty message, which the schema requires.
 //
-// lastTransitionTime is now, to the second and in UTC, or that of the live
-// condition of this type while its status is the same. So live must be the
-// conditions that the object has: with older ones the time flips back.
+// lastTransitionTime is now, to the second and in UTC, or that of the live condition with the same type and status.
+// So live must be current: older conditions would set the time back.
 //
 // The message is made printable, and cut to 32768 bytes.
 func Stamp(
@@ -41,7 +38,6 @@ func Stamp(
 		WithLastTransitionTime(since(live, conditionType, status, now))
 }
 
-// since is the moment from which the status holds.
 func since(live []metav1.Condition, conditionType string, status metav1.ConditionStatus, now time.Time) metav1.Time {
 	last := meta.FindStatusCondition(live, conditionType)
 	if last != nil && last.Status == status && !last.LastTransitionTime.IsZero() {

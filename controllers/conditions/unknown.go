@@ -14,14 +14,13 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// mostUnknown are as many fields as a person reads.
+// mostUnknown bounds how many fields a message lists.
 const mostUnknown = 10
 
-// UnknownFields says which fields of an object's spec this program does not know. The
-// object's CustomResourceDefinition is then of a later release, and what the fields say
-// is lost when the object is read into its Go type. managedFields name them all the same
-// (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management);
-// those of another version of the API may have other names, and are left out.
+// UnknownFields finds fields of an object's spec that this program's schema lacks: the CustomResourceDefinition is of
+// a later release, and decoding into the Go type drops them. managedFields still list them
+// (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management); entries of another API
+// version may use other names, and are skipped.
 func UnknownFields(object any, version string, entries []metav1.ManagedFieldsEntry) *Finding {
 	var unknown []string
 	for _, entry := range entries {
@@ -53,8 +52,8 @@ func UnknownFields(object any, version string, entries []metav1.ManagedFieldsEnt
 			". The CustomResourceDefinition is of a later release: upgrade the operator, or remove the fields"))
 }
 
-// known is how many elements of a path, from its begin, a type has. What decodes itself
-// has all of them.
+// knownPrefix is how many leading elements of a path exist in a type. Types that decode themselves count as fully
+// known.
 func knownPrefix(t reflect.Type, path fieldpath.Path) int {
 	for i, element := range path {
 		for t.Kind() == reflect.Pointer {
