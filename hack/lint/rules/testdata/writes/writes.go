@@ -32,8 +32,7 @@ func throughControllerRuntime(
 	_ = c.Status().Apply(ctx, status)                     // want `Apply of`
 	_ = c.Delete(ctx, pod)                                // want `Delete of`
 	_ = c.DeleteAllOf(ctx, pod)                           // want `DeleteAllOf of`
-	// want `Apply of sigs.k8s.io/controller-runtime/pkg/client writes to the API server, and only controllers/apply may:
-	// state an intent`
+	// want `Apply of sigs.k8s.io/controller-runtime/pkg/client writes .*, and only controllers/apply may: state an intent`
 	_ = c.Apply(ctx, ac)
 	// want `CreateOrUpdate of .*: get, compare and update takes the fields of others`
 	_, _ = CreateOrUpdate(ctx, c, pod, func() error { return nil })
