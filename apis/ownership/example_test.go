@@ -65,8 +65,7 @@ func ExampleContract_Check() {
 	}
 	// Output:
 	// manager "page.wiki.example.com/pod-7f9c": write it as kind.domain/purpose, kind and purpose in lower-case letters
-	// page.wiki.example.com/pod-7f9c and page.wiki.example.com/pages both own data["style.css"] of ConfigMap, one of them
-	// exclusively
+	// page.wiki.example.com/pod-7f9c and page.wiki.example.com/pages both own data["style.css"] of ConfigMap, one of them exclusively
 }
 
 // Who holds a field is read from a live object, and compared with the contract.

@@ -76,23 +76,31 @@ func rows(s source, fn *ast.FuncDecl) int {
 }
 
 // longLines are the lines that do not fit the limit, without those that Go gives no way to break: raw strings,
-// a word of half a line, as an address is, directives and markers, and what silences a linter.
+// the output of an example, a word of half a line, as an address is, directives and markers, and what silences a
+// linter.
 func longLines(s source) []string {
-	raw := map[int]bool{}
+	whole := map[int]bool{}
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(literal.Value, "`") {
 			for line := s.fset.Position(literal.Pos()).Line; line <= s.fset.Position(literal.End()).Line; line++ {
-				raw[line] = true
+				whole[line] = true
 			}
 		}
 		return true
 	})
+	for _, group := range s.file.Comments {
+		if strings.HasPrefix(group.Text(), "Output:") {
+			for line := s.fset.Position(group.Pos()).Line; line <= s.fset.Position(group.End()).Line; line++ {
+				whole[line] = true
+			}
+		}
+	}
 	var findings []string
 	for i, line := range strings.Split(s.text, "\n") {
 		code, _, _ := strings.Cut(line, " //nolint:")
 		marker := strings.HasPrefix(strings.TrimSpace(line), "// +") || strings.HasPrefix(line, "//go:")
 		longWord := slices.ContainsFunc(strings.Fields(code), func(word string) bool { return len(word) > lineLimit/2 })
-		if columns := utf8.RuneCountInString(code); columns > lineLimit && !raw[i+1] && !marker && !longWord {
+		if columns := utf8.RuneCountInString(code); columns > lineLimit && !whole[i+1] && !marker && !longWord {
 			findings = append(findings, fmt.Sprintf("%s:%d has %d columns, more than %d: break the line, or name a part of it",
 				s.name, i+1, columns, lineLimit))
 		}

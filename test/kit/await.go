@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -55,6 +56,13 @@ func (s *Env) AwaitGone(object client.Object) {
 	}
 }
 
+// isNoAnswer reports whether a request ended without an answer of the API server: under load its side of a connection
+// resets streams (https://pkg.go.dev/golang.org/x/net/http2#Server).
+func isNoAnswer(err error) bool {
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer)
+}
+
 // AwaitAll fills list, with what opts select in the test's namespace, each
 // time one of the objects changes, until the question is answered by nil.
 func (s *Env) AwaitAll(list client.ObjectList, question string, until func() error, opts ...client.ListOption) {
@@ -63,7 +71,9 @@ func (s *Env) AwaitAll(list client.ObjectList, question string, until func() err
 	defer cancel()
 	opts = append([]client.ListOption{client.InNamespace(s.Namespace)}, opts...)
 	for {
-		s.Must(s.Client.List(s.Ctx, list, opts...), "listing")
+		s.Must(retry.OnError(retry.DefaultBackoff, isNoAnswer, func() error {
+			return s.Client.List(s.Ctx, list, opts...)
+		}), "listing")
 		last := until()
 		if last == nil {
 			return
