@@ -19,6 +19,8 @@ const (
 	pause = time.Second
 	// probeTime is how long a backend may take to tell, unless Config says otherwise.
 	probeTime = 10 * time.Second
+	// maxQuestions is how many who come from different places may ask it at once: it may take long to let one in, or not.
+	maxQuestions = 8
 )
 
 // found is what a backend speaks. Neither era is what an answer that tells nothing leaves.
@@ -30,15 +32,34 @@ type found struct {
 	// content is that of the backend that was asked.
 	content string
 	until   time.Time
+	// overdue is how often in a row it has not told in time.
+	overdue int
 }
 
 func (f *found) both() bool       { return f.modern && f.legacy }
 func (f *found) modernOnly() bool { return f.modern && !f.legacy }
 func (f *found) told() bool       { return f != nil && (f.modern || f.legacy) }
 
+// of reports whether something was found of a content.
+func (f *found) of(content string) bool { return f.told() && f.content == content }
+
 // current reports whether it need not be asked for again.
 func (f *found) current(now time.Time, content string) bool {
-	return f.content == content && now.Before(f.until)
+	return f != nil && f.content == content && now.Before(f.until)
+}
+
+// stands is what a question leaves that was not answered: what was found stands until it is found again, also where
+// that was of another content, since most replacements change no era. Where that one answered this one need not.
+func (f *found) stands(asked *found) *found {
+	again := found{}
+	if f != nil {
+		again = *f
+	}
+	if !f.of(asked.content) {
+		again.path = asked.path
+	}
+	again.content, again.until = asked.content, time.Time{}
+	return &again
 }
 
 // errRefused is what a backend tells a client that it does not let in.
@@ -52,75 +73,63 @@ var errUnknown = errors.New("it is not known which revisions of MCP the backend 
 func (t *Translator) detect(r *http.Request) (*found, error) {
 	known, content := t.state.Load(), t.config.Content()
 	switch {
-	case known != nil && known.current(time.Now(), content):
-		return known.orUnknown()
-	case known.told() && known.content == content:
-		// What was found stands until it is found again.
-		select {
-		case t.probing <- struct{}{}:
+	case known.current(time.Now(), content), t.denials.recent(t.config.Caller(r)):
+	case known.of(content):
+		if leave, err := t.questions.Take(t.config.Payer(r), 1); err == nil {
 			go func() {
-				defer func() { <-t.probing }()
+				defer leave()
 				t.look(context.Background(), detached(r))
 			}()
-		default:
 		}
-		return known, nil
+	default:
+		leave, err := t.questions.Wait(r.Context(), t.config.Payer(r), 1)
+		if err != nil {
+			return nil, errUnknown
+		}
+		defer leave()
+		if known = t.state.Load(); !known.current(time.Now(), content) && !known.of(content) &&
+			!t.denials.recent(t.config.Caller(r)) {
+			t.look(r.Context(), r)
+		}
+		known = t.state.Load()
 	}
-	if t.denials.recent(t.config.Caller(r)) {
-		return known.orUnknown()
-	}
-	select {
-	case t.probing <- struct{}{}:
-		defer func() { <-t.probing }()
-	case <-r.Context().Done():
-		return nil, errUnknown
-	}
-	if known := t.state.Load(); (known == nil || !known.current(time.Now(), content)) &&
-		!t.denials.recent(t.config.Caller(r)) {
-		t.look(r.Context(), r)
-	}
-	return t.state.Load().orUnknown()
+	return known.orUnknown()
 }
 
 // look asks the backend, and keeps what it says.
 func (t *Translator) look(ctx context.Context, r *http.Request) {
-	began, known, content := time.Now(), t.state.Load(), t.config.Content()
+	began, known := time.Now(), t.state.Load()
 	probe, cancel := context.WithTimeout(ctx, cmp.Or(t.config.ProbeTime, probeTime))
 	defer cancel()
+	content := t.config.Content()
 	speaks, err := t.probe(probe, t.bare(r))
-	if err != nil && strings.TrimSuffix(speaks.path, "/") != strings.TrimSuffix(r.URL.Path, "/") {
-		speaks.path = "" // it may be the login of those who are not let in
+	speaks.content = content
+	if !slashed(speaks.path, r.URL.Path) && (err != nil || !t.leadsAll(probe, r, speaks.path)) {
+		speaks.path = ""
 	}
 	switch {
 	case ctx.Err() != nil:
-		return // this client has left; the next one asks
+		// This client has left; the next one asks.
+	case err == nil:
+		speaks.until = time.Now().Add(remembered)
+		t.state.Store(speaks)
+		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern,
+			"legacy", speaks.legacy, "versions", speaks.versions, "path", speaks.path)
 	case errors.Is(err, errRefused):
 		t.denials.add(t.config.Caller(r)) // another caller may be told
-		if !known.told() {
-			t.state.Store(&found{path: speaks.path, content: content})
-		}
-		return
-	case err != nil:
+		t.state.CompareAndSwap(known, known.stands(speaks))
+	default:
 		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
-		again := time.Now().Add(pause)
+		stands := known.stands(speaks)
+		stands.until = time.Now().Add(pause)
 		if probe.Err() != nil {
 			// Whoever comes waits for an answer: not again soon for one that does not come. What takes no connection, or is not
 			// up yet, may be there the next moment.
-			t.overdue = min(t.overdue+1, 3)
-			again = time.Now().Add(time.Duration(t.overdue) * time.Since(began))
+			stands.overdue = min(stands.overdue+1, 3)
+			stands.until = time.Now().Add(time.Duration(stands.overdue) * time.Since(began))
 		}
-		stands := found{path: speaks.path}
-		if known.told() {
-			stands = *known
-		}
-		speaks, stands.until = &stands, again
-	default:
-		speaks.until, t.overdue = time.Now().Add(remembered), 0
-		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern, "legacy",
-			speaks.legacy, "versions", speaks.versions, "path", speaks.path)
+		t.state.CompareAndSwap(known, stands)
 	}
-	speaks.content = content
-	t.state.Store(speaks)
 }
 
 func (f *found) orUnknown() (*found, error) {
@@ -131,12 +140,20 @@ func (f *found) orUnknown() (*found, error) {
 }
 
 // at is a request for where the backend answers. That was found out by a question without anything that a caller has
-// said: what policies have judged is sent once, as it is.
+// said: what policies have judged is sent once, as it is. Where the pods of before were elsewhere it is found out anew.
 func (t *Translator) at(r *http.Request) *http.Request {
-	if known := t.state.Load(); known != nil {
-		return led(r, known.path)
+	known, content := t.state.Load(), t.config.Content()
+	if known == nil || known.path == "" || known.path == r.URL.Path {
+		return r
 	}
-	return r
+	if known.content != content {
+		_, _ = t.detect(r) //nolint:errcheck // of what is not known nothing stands
+		known = t.state.Load()
+	}
+	if known.content != content {
+		return r
+	}
+	return led(r, known.path)
 }
 
 // led is a request for a path, for its own where that is empty.

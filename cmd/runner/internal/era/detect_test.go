@@ -5,9 +5,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 )
 
 // Whoever asks first can send so much that initialize, which is shorter, passes the backend's bound, and
@@ -115,6 +119,67 @@ func TestARefusalThatListsRevisionsTellsTheEra(t *testing.T) {
 			if begun := len(b.got("initialize")); begun != tc.sessions {
 				t.Errorf("%d sessions are begun, want %d", begun, tc.sessions)
 			}
+		})
+	}
+}
+
+// Whoever the backend does not let in, and keeps waiting for that, holds up nobody who comes from elsewhere; nor, where
+// the pods of a backend that is known have been replaced, who comes from the same place, longer than for one answer.
+func TestThoseWhoAreNotLetInHoldUpNobodyElse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		known       bool
+		from, other string
+		answered    int // questions of those who are not let in, before the call of who is
+	}{
+		"at the start":        {false, "here", "there", 0},
+		"after a replacement": {true, "here", "there", 0},
+		"from the same place": {true, "here", "here", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t, legacyOnly)
+			var content atomic.Pointer[string]
+			content.Store(new("before"))
+			const strangers = 20
+			asked, answer := make(chan struct{}, 2*strangers), make(chan struct{}, strangers)
+			b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+				if r.Header.Get("X-Api-Key") == "a" {
+					return false
+				}
+				if strings.Contains(string(body), "server/discover") {
+					asked <- struct{}{}
+					select {
+					case <-answer:
+					case <-r.Context().Done():
+					}
+				}
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			})
+			endpoint, _ := frontWith(t, b, func(c *era.Config) {
+				c.Content, c.ProbeTime = func() string { return *content.Load() }, time.Hour
+			})
+			call := func(key, from string) int {
+				status, _ := send(t, endpoint, modern("1", "tools/call", echo, ""),
+					append(asModern("tools/call", "echo"), "X-Api-Key", key, "X-Login", from)...)
+				return status
+			}
+			if tc.known {
+				call("a", tc.other)
+				content.Store(new("after"))
+			}
+			var all sync.WaitGroup
+			for n := range strangers {
+				all.Go(func() { call("stranger "+string(rune('a'+n)), tc.from) })
+			}
+			<-asked // the others wait behind it
+			for range tc.answered {
+				answer <- struct{}{}
+			}
+			if status := call("a", tc.other); status != http.StatusOK {
+				t.Errorf("the call of who is let in: HTTP %d", status)
+			}
+			close(answer)
+			all.Wait()
 		})
 	}
 }

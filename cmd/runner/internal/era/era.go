@@ -67,7 +67,7 @@ type Config struct {
 	Log *slog.Logger
 	// Memory is what bodies and answers have; nil is that of the default limit.
 	Memory *budget.Budget
-	// Payer is for whom the memory of a request counts; nil is where it comes from.
+	// Payer is for whom the memory of a request counts, and the question that it leads to; nil is where it comes from.
 	Payer budget.Payer
 }
 
@@ -77,16 +77,15 @@ type Translator struct {
 	pass   http.Handler // requests as they are, to where the backend answers
 	send   http.Handler // requests of our own
 
-	state    atomic.Pointer[found]
-	probing  chan struct{} // is full while somebody asks which eras the backend speaks
-	overdue  int           // how often the backend did not tell in time; whoever fills probing has it
-	denials  denials
-	listens  *share.Places
-	sessions sessions
-	pending  pending
-	ids      atomic.Int64
-	headers  headers.Tools // of a modern backend
-	running  running       // calls of legacy clients
+	state     atomic.Pointer[found]
+	questions *share.Places // of those which eras the backend speaks: one of a payer at a time
+	denials   denials
+	listens   *share.Places
+	sessions  sessions
+	pending   pending
+	ids       atomic.Int64
+	headers   headers.Tools // of a modern backend
+	running   running       // calls of legacy clients
 }
 
 // New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go
@@ -113,7 +112,7 @@ func New(config Config, pass, send http.Handler) *Translator {
 	}
 	t := &Translator{
 		config: config, send: send,
-		listens: share.New(maxListens, share.Half(maxListens)), probing: make(chan struct{}, 1),
+		listens: share.New(maxListens, share.Half(maxListens)), questions: share.New(maxQuestions, 1),
 	}
 	t.pass = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { pass.ServeHTTP(w, t.at(r)) })
 	t.sessions.translator, t.sessions.places = t, share.New(maxSessions, share.Half(maxSessions))
@@ -131,7 +130,7 @@ func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost && (r.Header.Get(protocol.HeaderSession) == "" || jsonrpc.NamesModern(r.Header)):
 		t.post(w, r)
-	case speaks != nil && speaks.modernOnly() && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
+	case speaks.of(content) && speaks.modernOnly() && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
 		// Sessions and streams of their own are what this backend does not have.
 		w.Header().Set("Allow", http.MethodPost)
 		w.WriteHeader(http.StatusMethodNotAllowed)

@@ -222,11 +222,9 @@ func sendAll(t *testing.T, endpoint, body string, headers ...string) (int, []mes
 	return status, all
 }
 
-func answerOf(t *testing.T, endpoint, body string, headers ...string) (int, http.Header, []message) {
+func requestOf(t *testing.T, endpoint, body string, headers ...string) *http.Request {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,6 +233,14 @@ func answerOf(t *testing.T, endpoint, body string, headers ...string) (int, http
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
+	return r
+}
+
+func answerOf(t *testing.T, endpoint, body string, headers ...string) (int, http.Header, []message) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r := requestOf(t, endpoint, body, headers...).WithContext(ctx)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

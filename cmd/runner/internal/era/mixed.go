@@ -18,8 +18,14 @@ const Mixed = "mixed"
 // eras they speak.
 func (t *Translator) try(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	answer := &heldBack{ResponseWriter: w, header: w.Header().Clone()}
+	whole := false
+	defer func() {
+		if !whole { // ReverseProxy panics where the backend breaks off
+			answer.release()
+		}
+	}()
 	t.pass.ServeHTTP(answer, r)
-	if answer.text == nil {
+	if whole = true; answer.text == nil {
 		return
 	}
 	said := wordsOf(media.Text(answer.text.Bytes()))
@@ -30,7 +36,7 @@ func (t *Translator) try(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 	versions := supported(said.messages[0])
 	t.config.Log.Info("a pod of the backend refuses what another one speaks", "versions", versions)
 	speaks := &found{legacy: true, versions: versions, content: Mixed, until: time.Now().Add(remembered)}
-	if known := t.state.Load(); known != nil {
+	if known := t.state.Load(); known.of(Mixed) {
 		speaks.path = known.path
 	}
 	t.state.Store(speaks)

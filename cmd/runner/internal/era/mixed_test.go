@@ -96,3 +96,73 @@ func TestARefusalWhilePodsAreReplacedPasses(t *testing.T) {
 		}
 	}
 }
+
+// Of a refusal that is not whole its client has what there is, as it has where nobody looks at refusals.
+func TestARefusalThatIsNotWholeHasItsStatus(t *testing.T) {
+	for _, now := range []string{"one", era.Mixed} {
+		b := newBackend(t, both)
+		var breaks atomic.Bool
+		b.answers(func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+			if !breaks.Load() {
+				return false
+			}
+			conn, _, _ := http.NewResponseController(w).Hijack()
+			_, _ = io.WriteString(conn,
+				"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"jsonrpc\"")
+			_ = conn.Close()
+			return true
+		})
+		endpoint, _ := frontWith(t, b, func(c *era.Config) { c.Content = func() string { return now } })
+		calls(t, endpoint, http.StatusOK, `"result"`, now)
+		breaks.Store(true)
+		response, err := http.DefaultClient.Do(requestOf(t, endpoint, modern("1", "tools/call", echo, ""),
+			asModern("tools/call", "echo")...))
+		if err != nil {
+			t.Errorf("%s: no status: %v", now, err)
+			continue
+		}
+		part, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest || string(part) != `{"jsonrpc"` {
+			t.Errorf("%s: HTTP %d with %q", now, response.StatusCode, part)
+		}
+	}
+}
+
+// Where the backend of before led, that of now need not answer, and calls of sessions go to where it does.
+func TestThePlaceOfFormerPodsIsNoneOfNewOnes(t *testing.T) {
+	places := map[string]string{"before": "/mcp/", "after": "/mcp"}
+	b := newBackend(t, both)
+	var content, last atomic.Pointer[string]
+	content.Store(new("before"))
+	b.answers(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		last.Store(new(r.URL.Path))
+		at := places[*content.Load()]
+		switch r.URL.Path {
+		case at:
+			return false
+		case "/mcp":
+			w.Header().Set("Location", at)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+		return true
+	})
+	endpoint, _ := frontWith(t, b, func(c *era.Config) { c.Content = func() string { return *content.Load() } })
+	calls(t, endpoint, http.StatusOK, `"result"`, "before")
+	content.Store(new("after"))
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodGet, http.MethodDelete} {
+		r, _ := http.NewRequestWithContext(t.Context(), method, endpoint, nil)
+		r.Header.Set("Accept", "text/event-stream")
+		r.Header.Set("Mcp-Session-Id", "kept by the client")
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if got := *last.Load(); got != "/mcp" {
+			t.Errorf("%s reached %s: HTTP %d", method, got, response.StatusCode)
+		}
+	}
+}

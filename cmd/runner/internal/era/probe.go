@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -31,6 +32,21 @@ func (t *Translator) find(ctx context.Context, first *http.Request) (answer repl
 		r = led(r, to)
 	}
 	return answer, first, nil
+}
+
+// slashed reports whether two paths are the same but for a slash at the end.
+func slashed(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
+// leadsAll reports whether the backend leads everybody to a path to which it has led a question: also one that has
+// nothing by which it may let somebody in, whatever it answers there.
+func (t *Translator) leadsAll(ctx context.Context, r *http.Request, path string) bool {
+	nobody := t.bare(r)
+	nobody.Header = http.Header{"User-Agent": nobody.Header["User-Agent"]}
+	at := *r.URL
+	at.RawQuery = ""
+	nobody.URL = &at
+	_, led, err := t.find(ctx, nobody)
+	return err == nil && led.URL.Path == path
 }
 
 // probe asks the backend. Of what it returns with an error the path alone is known.

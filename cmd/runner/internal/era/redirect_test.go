@@ -3,6 +3,7 @@ package era_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -124,6 +125,91 @@ func TestARedirectOfThoseWhoAreNotLetIn(t *testing.T) {
 				if status, m := send(t, endpoint, modern("1", "tools/list", "", ""), headers...); status != want {
 					t.Errorf("key %q: HTTP %d with %+v, want %d", key, status, m.Error, want)
 				}
+			}
+		})
+	}
+}
+
+// Where an answer leads that is no redirect nobody goes: neither to another host, nor to another path.
+func TestALocationThatIsNoRedirectLeadsNowhere(t *testing.T) {
+	for name, location := range map[string]string{
+		"another host": "http://192.0.2.1/mcp/", "another query": "/other?a=b", "a path": "/other", "a slash": "/mcp/",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t, both)
+			var mu sync.Mutex
+			var asked []string
+			b.answers(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				asked = append(asked, r.RequestURI+" of "+r.Host)
+				if r.RequestURI != "/mcp" {
+					return false // it serves MCP there
+				}
+				w.Header().Set("Location", location)
+				w.WriteHeader(http.StatusBadGateway)
+				return true
+			})
+			send(t, front(t, b), modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, target := range asked {
+				if !strings.HasPrefix(target, "/mcp of ") {
+					t.Errorf("the backend was asked at %s", target)
+				}
+			}
+		})
+	}
+}
+
+// A backend may lead each caller elsewhere, by what it lets them in with. Nobody is led where another one was; a place
+// to which everybody is led is one for all, also where a caller with a key was the first.
+func TestAPlaceOfOneCallerIsNoneOfOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		to     func(key string) string
+		served bool
+	}{
+		"of each": {func(key string) string { return "/tenants/" + key }, false},
+		"of who has a key": {func(key string) string {
+			if key == "" {
+				return "/login"
+			}
+			return "/in"
+		}, false},
+		"of all":  {func(string) string { return "/api/v1" }, true},
+		"a slash": {func(string) string { return "/mcp/" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t, both)
+			var mu sync.Mutex
+			var astray []string
+			b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+				key := r.Header.Get("X-Api-Key")
+				if r.URL.Path == "/mcp" {
+					w.Header().Set("Location", tc.to(key))
+					w.WriteHeader(http.StatusTemporaryRedirect)
+					return true
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if r.URL.Path != tc.to(key) && strings.Contains(string(body), "tools/call") {
+					astray = append(astray, key+" at "+r.URL.Path)
+				}
+				return false
+			})
+			endpoint := front(t, b)
+			for _, key := range []string{"a", "b", "a", ""} {
+				headers := append(asModern("tools/call", "echo"), "X-Api-Key", key)
+				status, m := send(t, endpoint, modern("1", "tools/call", echo, ""), headers...)
+				if named := m.Error != nil && strings.Contains(m.Error.Message, "spec.path"); tc.served != (status == 200) ||
+					!tc.served && !named {
+					t.Errorf("the call with key %q: HTTP %d with %+v", key, status, m.Error)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(astray) > 0 {
+				t.Errorf("calls went to where others are led: %q", astray)
 			}
 		})
 	}

@@ -184,6 +184,11 @@ func TestTheStreamOfASessionGoesOn(t *testing.T) {
 			[]func(http.ResponseWriter, string){piece(": hello\n\n", false)},
 			[]string{`GET "" s after 0s`},
 		},
+		"behind an answer, as where a server says on it what it owes to a connection that broke": {
+			[]func(http.ResponseWriter, string){
+				piece("id: a\nretry: 200\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n", false), status(404),
+			}, []string{`GET "" s after 0s`, `GET "a" s after 200ms`},
+		},
 		"overloaded": {[]func(http.ResponseWriter, string){
 			piece(primed, true), status(503), status(503),
 			status(503),

@@ -52,26 +52,31 @@ func (c *call) hears() bool {
 		slices.ContainsFunc(askable, func(name string) bool { return capabilities[name] != nil })
 }
 
-// join has a call hear what comes on the stream until it leaves. The stream is opened first, unless the client could
-// hear nothing.
+// join has a call hear what comes on the stream until it leaves. The stream is opened then, unless the client could
+// hear nothing: where it ends at once there is a call already for which it is opened again.
 func (t *Translator) join(ctx context.Context, c *call) (h *hearing, leave func()) {
 	s := &c.held.standing
+	h = &hearing{call: c, said: make(chan jsonrpc.Message), left: make(chan struct{})}
+	s.add(h)
 	if c.held.session.id != "" && c.hears() {
 		t.stand(ctx, c.held, c.origin)
-	}
-	h = &hearing{call: c, said: make(chan jsonrpc.Message), left: make(chan struct{})}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls = append(s.calls, h)
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
 	}
 	return h, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.calls = slices.DeleteFunc(s.calls, func(one *hearing) bool { return one == h })
 		close(h.left)
+	}
+}
+
+// add adds a call to those that hear.
+func (s *standing) add(h *hearing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, h)
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
 	}
 }
 

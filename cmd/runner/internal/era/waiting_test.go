@@ -69,3 +69,31 @@ func TestAQuestionIsAnsweredInItsSessionForAWhile(t *testing.T) {
 		}
 	})
 }
+
+// A stream of a session that ends as soon as it has begun is opened again for the call that it was opened for.
+func TestAStreamIsOpenedForACallThatHears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &held{session: &session{id: "s", version: protocol.Legacy}}
+		opened := make(chan int, 2)
+		send := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			h.standing.mu.Lock()
+			hear := len(h.standing.calls)
+			h.standing.mu.Unlock()
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": hello\n\n")
+			opened <- hear
+		})
+		c := &call{
+			held: h, origin: httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody),
+			meta: jsonrpc.Object{protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`)},
+		}
+		_, leave := New(Config{}, nil, send).join(t.Context(), c)
+		for range 2 {
+			if hear := <-opened; hear != 1 {
+				t.Errorf("it is opened while %d calls hear", hear)
+			}
+		}
+		leave()
+		h.standing.close()
+	})
+}

@@ -52,6 +52,8 @@ var withheld = setOf(
 	"Www-Authenticate", "Proxy-Authenticate",
 	// It gets no cookies either.
 	"Set-Cookie",
+	// A redirect is followed, or named, by the proxy, and a client would follow it at the proxy's host, or elsewhere.
+	"Location", "Refresh",
 	"Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Service-Worker-Allowed", "Nel", "Report-To",
 	"Reporting-Endpoints",
 )

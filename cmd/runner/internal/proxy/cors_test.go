@@ -116,7 +116,8 @@ func TestABackendSaysNothingAboutTheHost(t *testing.T) {
 			"Set-Cookie":      "a=b; Domain=example.com",
 			"Clear-Site-Data": `"*"`, "Strict-Transport-Security": "max-age=1", "Alt-Svc": `h2="evil.example.net:443"`,
 			"Nel": "{}", "Report-To": "{}",
-			"Reporting-Endpoints": `a="https://evil.example.net"`, "Service-Worker-Allowed": "/", "X-Kept": "yes",
+			"Reporting-Endpoints": `a="https://evil.example.net"`, "Service-Worker-Allowed": "/",
+			"Location": "https://evil.example.net/", "Refresh": "0; url=https://evil.example.net/", "X-Kept": "yes",
 		} {
 			w.Header().Set(name, value)
 		}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -23,6 +24,8 @@ const (
 	stalePods = 5 * time.Minute
 	// lookupTime is how long a resolver may take.
 	lookupTime = 2 * time.Second
+	// maxLookups is how many names of pods are asked for at once.
+	maxLookups = 16
 	// dnsMemory is how long resolvers of clusters go on with an answer
 	// (https://coredns.io/plugins/kubernetes/ and its cache): a pod may be known to
 	// one proxy this much earlier than to another.
@@ -121,22 +124,24 @@ func (p *pods) ask() ([]netip.Addr, error) {
 }
 
 // learn keeps what the resolver said. Its answers are of different moments: a pod of which it does not say where it
-// listens is called if there is no other one, and keeps its port as long as sessions may be there.
+// listens is called if there is no other one, and keeps its port as long as the resolver has its address: sessions may
+// be there. What had an address that the resolver does not have any more is gone, and another pod of anybody's may have
+// it.
 func (p *pods) learn(found []netip.Addr) {
-	p.known, p.at = found, p.tried
-	if p.last.ports == nil {
-		return
-	}
-	if len(p.last.ports) > 0 {
-		p.known = slices.SortedFunc(maps.Keys(p.last.ports), netip.Addr.Compare)
-	}
-	ports := maps.Clone(p.last.ports)
+	ports := map[netip.Addr]string{}
 	for _, pod := range found {
-		if port, before := p.ports[pod]; before && ports[pod] == "" {
+		if port, before := p.ports[pod]; before {
 			ports[pod] = port
 		}
 	}
-	p.ports = ports
+	maps.Copy(ports, p.last.ports)
+	p.known, p.at = found, p.tried
+	if len(p.last.ports) > 0 {
+		p.known = slices.SortedFunc(maps.Keys(p.last.ports), netip.Addr.Compare)
+	}
+	if p.ports != nil || p.last.ports != nil {
+		p.ports = ports
+	}
 }
 
 // addresses are those of a name, sorted, none if there is no such name.
@@ -174,13 +179,21 @@ func (p *pods) portsOf(ctx context.Context, all []netip.Addr) answer {
 	if p.last.ports != nil && slices.Equal(all, p.last.all) && slices.EqualFunc(records, p.last.records, same) {
 		return p.last
 	}
+	found := make([][]netip.Addr, len(records))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(maxLookups)
+	for i, r := range records {
+		asking.Go(func() (err error) {
+			found[i], err = p.addresses(ctx, r.Target)
+			return err
+		})
+	}
+	if asking.Wait() != nil {
+		return answer{all: all}
+	}
 	ports := map[netip.Addr]string{}
-	for _, r := range records {
-		of, err := p.addresses(ctx, r.Target)
-		if err != nil {
-			return answer{all: all}
-		}
-		for _, pod := range of {
+	for i, r := range records {
+		for _, pod := range found[i] {
 			ports[pod] = strconv.Itoa(int(r.Port))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -60,7 +61,7 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 		err     error
 		known   []netip.Addr
 		want    [2]string
-		asked   int
+		asked   int32
 	}{
 		{
 			"a resolver that knows no ports", both, nil, &net.DNSError{IsNotFound: true}, both,
@@ -118,9 +119,9 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 			2,
 		},
 	} {
-		asked := 0
+		var asked atomic.Int32
 		p.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
-			asked++
+			asked.Add(1)
 			return slices.Clone(map[string][]netip.Addr{"pods.": step.all, "one.": one, "two.": two}[host]), nil
 		}
 		now = now.Add(freshPods)
@@ -133,8 +134,8 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 		if known, err := p.list(t.Context(), freshPods); err != nil || !slices.Equal(known, step.known) {
 			t.Errorf("%s: there are %s, %v", step.name, known, err)
 		}
-		if got := [2]string{p.address(first), p.address(second)}; got != step.want || asked != step.asked {
-			t.Errorf("%s: they are called at %v, after %d questions for addresses", step.name, got, asked)
+		if got := [2]string{p.address(first), p.address(second)}; got != step.want || asked.Load() != step.asked {
+			t.Errorf("%s: they are called at %v, after %d questions for addresses", step.name, got, asked.Load())
 		}
 		for _, pod := range step.all {
 			if has, _, err := p.has(t.Context(), pod); !has || err != nil {
@@ -211,6 +212,119 @@ func TestASilentResolverIsAskedOnce(t *testing.T) {
 		all.Wait()
 		if n, took := lookups.Load(), time.Since(began); n != 1 || took != lookupTime {
 			t.Errorf("%d lookups in %s", n, took)
+		}
+	})
+}
+
+// Once all pods are gone, as where the only one is replaced, the resolver knows neither addresses nor ports. A pod that
+// was there is not kept for that: its address may be another pod's by now.
+func TestAPodThatIsGoneIsNotKept(t *testing.T) {
+	gone, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	for name, after := range map[string]struct {
+		all []netip.Addr
+		err error
+	}{
+		"no pod is left":                         {nil, &net.DNSError{IsNotFound: true}},
+		"another pod, of which no port is known": {[]netip.Addr{other}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, now := newPods("pods.:8080"), time.Now()
+			p.named, p.standing, p.now = "mcp", &atomic.Int32{}, func() time.Time { return now }
+			all, err, records := []netip.Addr{gone}, error(nil), []*net.SRV{{Target: "one.", Port: 8080}}
+			p.lookup = func(context.Context, string) ([]netip.Addr, error) { return slices.Clone(all), err }
+			p.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
+				if records == nil {
+					return "", nil, &net.DNSError{IsNotFound: true}
+				}
+				return "", records, nil
+			}
+			if has, some, err := p.has(t.Context(), gone); !has || !some || err != nil {
+				t.Fatal(has, some, err)
+			}
+			all, err, records = after.all, after.err, nil
+			now = now.Add(24 * time.Hour)
+			if has, some, err := p.has(t.Context(), gone); has {
+				t.Errorf("a day later the pod that has gone is said to be there (some %t, %v), and is called at %s", some, err,
+					p.address(gone))
+			}
+		})
+	}
+}
+
+// The address of a pod that is gone may be that of another workload's.
+func TestASessionOfAPodThatIsGoneReachesNoStranger(t *testing.T) {
+	b := newBackends(t, 1)
+	f := b.before(secretOf(t))
+	port, _ := strconv.Atoi(b.port)
+	var gone atomic.Bool
+	var away atomic.Int64
+	unknown := &net.DNSError{IsNotFound: true}
+	p := f.proxy.pods
+	began := time.Now()
+	p.named, p.standing, p.now = "mcp", &atomic.Int32{}, func() time.Time { return began.Add(time.Duration(away.Load())) }
+	p.lookup = func(context.Context, string) ([]netip.Addr, error) {
+		if gone.Load() {
+			return nil, unknown
+		}
+		return []netip.Addr{b.pods[0].address}, nil
+	}
+	p.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
+		if gone.Load() {
+			return "", nil, unknown
+		}
+		return "", []*net.SRV{{Target: "one.", Port: uint16(port)}}, nil
+	}
+	id, _ := f.open()
+	b.stop(b.pods[0])
+	stranger := b.start(b.pods[0].address) // of another workload: the resolver does not name it
+	gone.Store(true)
+	away.Store(int64(24 * time.Hour))
+	response := f.in(id, http.MethodPost, "secret", "X-Api-Key", "key of the caller")
+	stranger.mu.Lock()
+	defer stranger.mu.Unlock()
+	if stranger.stray > 0 {
+		t.Errorf("the stranger got the call, with the session's id; the client got HTTP %d", response.StatusCode)
+	}
+}
+
+// Of many pods a resolver that is slow tells in its time where each listens.
+func TestManyPodsOfASlowResolver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, n := newPods("pods.:8080"), 60
+		p.named, p.standing = "mcp", &atomic.Int32{}
+		var all []netip.Addr
+		var records []*net.SRV
+		for i := range n {
+			all = append(all, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
+			records = append(records, &net.SRV{Target: strconv.Itoa(i), Port: 9441})
+		}
+		wait := func(ctx context.Context) error {
+			select {
+			case <-time.After(50 * time.Millisecond):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		p.lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			if err := wait(ctx); err != nil {
+				return nil, err
+			}
+			if i, err := strconv.Atoi(host); err == nil {
+				return all[i : i+1], nil
+			}
+			return slices.Clone(all), nil
+		}
+		p.lookupSRV = func(ctx context.Context, _, _, _ string) (string, []*net.SRV, error) {
+			return "", slices.Clone(records), wait(ctx)
+		}
+		for range 3 {
+			began := time.Now()
+			known, err := p.list(t.Context(), freshPods)
+			if took := time.Since(began); took > time.Second || p.address(all[0]) != "10.0.0.1:9441" {
+				t.Errorf("%d pods, %v, after %s; the first is called at %s", len(known), err, took, p.address(all[0]))
+			}
+			time.Sleep(freshPods)
 		}
 	})
 }

@@ -260,7 +260,6 @@ func (p *Proxy) response(response *http.Response) error {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("the backend switched protocols unasked")
 	}
-	withhold(response.Header)
 	if p.config.Remote != nil {
 		if err := p.config.Remote.Judge(response); err != nil {
 			return err
@@ -275,6 +274,7 @@ func (p *Proxy) response(response *http.Response) error {
 			return err
 		}
 	}
+	withhold(response.Header)
 	if p.unreachable.CompareAndSwap(true, false) {
 		p.config.Log.Info("the backend answers again", "backend", p.config.Backend.Host)
 	}
