@@ -117,6 +117,12 @@ func (j *checker) carriedOut(o *operation) {
 		}
 		return
 	}
+	switch uid := o.answer.GetUID(); o.Verb {
+	case "patch":
+		j.scenario.moved[uid] = metav1.GetControllerOf(o.answer) == nil
+	case "apply":
+		delete(j.scenario.moved, uid)
+	}
 	j.premise(o)
 	j.adoption(o)
 	j.others(o)

@@ -71,6 +71,9 @@ type scenario struct {
 	dependents []key
 	// orphaned are the children that the garbage collector took an owner off.
 	orphaned map[types.UID]bool
+	// moved are the objects of others that a take-over has begun with: their managedFields were written, and the intent
+	// was not yet applied.
+	moved map[types.UID]bool
 	// kind is which of the kinds of configurations servers share.
 	kind     int
 	reviewer client.Client // the runners', past the wire
@@ -101,7 +104,8 @@ func runScenario(t *testing.T, seed uint64, mode mode, plant plant) *scenario {
 		t: t, name: fmt.Sprintf("run-%d", scenarios),
 		random: rand.New(rand.NewPCG(seed, 0)), mode: mode, plant: plant,
 		clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		world: newWorld(), tally: map[string]int{}, orphaned: map[types.UID]bool{}, kind: int(seed % 2),
+		world: newWorld(), tally: map[string]int{}, orphaned: map[types.UID]bool{},
+		moved: map[types.UID]bool{}, kind: int(seed % 2),
 	}
 	p.checker = &checker{scenario: p}
 	p.others = &others{scenario: p}
