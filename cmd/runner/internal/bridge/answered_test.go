@@ -69,7 +69,7 @@ func TestATokenAndACancellationThatAreSpelledInAnotherWay(t *testing.T) {
 				next(t, "call", conn.sent)
 				conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + spelled +
 					`,"progress":1}}`
-				soon, stop := context.WithTimeout(t.Context(), 5*time.Second)
+				soon, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()
 				if e, _, _ := x.take(soon, x.reader); !strings.Contains(string(e.data), `"progressToken":1,`) {
 					t.Errorf("the client gets %s", e.data)

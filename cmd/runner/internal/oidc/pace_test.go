@@ -2,16 +2,19 @@ package oidc
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // sendFrom calls from an address, and returns the status.
@@ -71,7 +74,6 @@ func TestAFloodFromOneAddressHoldsUpNoOther(t *testing.T) {
 	for p.Busy.Load() < asked/2 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(200 * time.Millisecond) // for those that it may not have
 	if got := sendFrom(h, "192.0.2.2", "new"); got != 200 {
 		t.Errorf("%d", got)
 	}
@@ -87,6 +89,38 @@ func TestOneAddressHasHalfOfAPace(t *testing.T) {
 	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"c", true}, {"c", false}, {"d", false}} {
 		if got := p.allow(step.address); got != step.want {
 			t.Errorf("%s: %t", step.address, got)
+		}
+	}
+}
+
+// Questions of many addresses are bounded together, and who waits for one has it in its time.
+func TestAPaceIsOfAllAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, began := newPace(askRate, askBurst), time.Now()
+		var all sync.WaitGroup
+		for n := range askBurst + 2*askRate {
+			all.Go(func() {
+				if err := p.wait(t.Context(), fmt.Sprint(n)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if all.Wait(); time.Since(began) != 2*time.Second {
+			t.Errorf("%d questions take %s", askBurst+2*askRate, time.Since(began))
+		}
+	})
+}
+
+// Of the places for questions at once one address has half.
+func TestOneAddressHasHalfOfTheQuestionsAtOnce(t *testing.T) {
+	i := newIntrospector(Config{Client: http.DefaultClient}, nil)
+	for _, step := range []struct {
+		address string
+		n       int64
+		want    error
+	}{{"a", asked / 2, nil}, {"a", 1, share.ErrOwn}, {"b", asked / 2, nil}, {"c", 1, share.ErrAll}} {
+		if _, err := i.unknown.Take(step.address, step.n); !errors.Is(err, step.want) {
+			t.Errorf("%d of %s: %v", step.n, step.address, err)
 		}
 	}
 }
