@@ -32,7 +32,7 @@ import (
 // CacheOptions. It returns an error if one cannot be added, or if the cluster lacks one of
 // the kinds.
 func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
-	if err := served(mgr.GetRESTMapper()); err != nil {
+	if err := checkKindsServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
 	applier := NewApplier(mgr.GetClient(), mgr.GetAPIReader())
@@ -47,11 +47,11 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := references.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	said, err := listen(mgr, options.Namespaces)
+	said, err := watchComplaints(mgr, options.Namespaces)
 	if err != nil {
 		return err
 	}
-	cache, err := index(ctx, mgr)
+	cache, err := addIndex(ctx, mgr)
 	if err != nil {
 		return err
 	}
@@ -77,12 +77,12 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		}
 		registered = append(registered, shared.Kind)
 	}
-	counts(mgr.GetClient(), mgr.GetScheme(), registered...)
+	registerObjectMetrics(mgr.GetClient(), mgr.GetScheme(), registered...)
 	return nil
 }
 
 // listen has what Events say of pods of these namespaces kept for as long as the manager runs.
-func listen(mgr ctrl.Manager, namespaces []string) (*complaints.Store, error) {
+func watchComplaints(mgr ctrl.Manager, namespaces []string) (*complaints.Store, error) {
 	reader, err := client.NewWithWatch(mgr.GetConfig(),
 		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {

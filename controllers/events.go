@@ -22,7 +22,7 @@ import (
 )
 
 // own are the kinds of ours, by the resource that a request names.
-var own = func() map[string]client.Object {
+var ownKinds = func() map[string]client.Object {
 	all := map[string]client.Object{}
 	for _, kind := range kinds.All() {
 		all[kind.Object.Resource()] = kind.New()
@@ -37,19 +37,19 @@ var own = func() map[string]client.Object {
 // decoded, for which client-go goes over each byte ten times: whoever writes large objects in
 // one namespace would keep a watch so busy that it shows the changes of all others late, and
 // that the API server closes it.
-type cutter struct {
+type watchTrimmer struct {
 	next http.RoundTripper
 	// labels are those that are kept.
 	labels []string
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c cutter) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c watchTrimmer) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(req)
 	if err != nil || response.StatusCode != http.StatusOK {
 		return response, err
 	}
-	kind, ours := own[path.Base(req.URL.Path)]
+	kind, ours := ownKinds[path.Base(req.URL.Path)]
 	ours = ours && strings.Contains(req.URL.Path, "/apis/"+v1alpha1.SchemeGroupVersion.String()+"/")
 	watches, err := strconv.ParseBool(req.URL.Query().Get("watch"))
 	if err != nil || !watches || !ours {
@@ -57,8 +57,8 @@ func (c cutter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil &&
 		media == runtime.ContentTypeJSON {
-		response.Body = &events{
-			Closer: response.Body, lines: bufio.NewReaderSize(response.Body, bufferOfEvents),
+		response.Body = &trimmedWatch{
+			Closer: response.Body, lines: bufio.NewReaderSize(response.Body, watchBuffer),
 			kind: reflect.TypeOf(kind).Elem(), labels: c.labels,
 		}
 	}
@@ -66,11 +66,11 @@ func (c cutter) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // bufferOfEvents is how much of a watch is read at once.
-const bufferOfEvents = 16 << 10
+const watchBuffer = 16 << 10
 
 // events is the body of a watch, in which each event is a line, as clients in other languages
 // expect, too.
-type events struct {
+type trimmedWatch struct {
 	io.Closer
 	lines  *bufio.Reader
 	kind   reflect.Type
@@ -81,7 +81,7 @@ type events struct {
 }
 
 // Read implements io.Reader.
-func (e *events) Read(p []byte) (int, error) {
+func (e *trimmedWatch) Read(p []byte) (int, error) {
 	for len(e.rest) == 0 {
 		if e.err != nil {
 			return 0, e.err
@@ -94,7 +94,7 @@ func (e *events) Read(p []byte) (int, error) {
 }
 
 // next reads a line.
-func (e *events) next() {
+func (e *trimmedWatch) next() {
 	e.line = e.line[:0]
 	for e.err = bufio.ErrBufferFull; errors.Is(e.err, bufio.ErrBufferFull); {
 		var part []byte
@@ -108,7 +108,7 @@ func (e *events) next() {
 
 // cut is an event with what the cache keeps of its object. What cannot be read is left for
 // client-go to refuse.
-func (e *events) cut(line []byte) []byte {
+func (e *trimmedWatch) cut(line []byte) []byte {
 	object, ok := reflect.New(e.kind).Interface().(client.Object)
 	event := struct {
 		Type   string        `json:"type"`
@@ -117,7 +117,7 @@ func (e *events) cut(line []byte) []byte {
 	if !ok || json.Unmarshal(line, &event) != nil || object.GetObjectKind().GroupVersionKind().Kind != e.kind.Name() {
 		return line // an error of the API server, too
 	}
-	event.Object = slimOwn(event.Object, e.labels)
+	event.Object = trimOwn(event.Object, e.labels)
 	small, err := json.Marshal(event)
 	if err != nil {
 		return line

@@ -133,9 +133,9 @@ func TestALargeObjectIsCutBeforeItIsDecoded(t *testing.T) {
 			if err != nil || kind != "MODIFIED" {
 				t.Fatalf("%s: %s: %v", path, kind, err)
 			}
-			kept, _ := newShared("team").slim(read)
+			kept, _ := newInterner("team").trim(read)
 			_, whole, _ := decoder(t, io.NopCloser(bytes.NewReader(event(t, object)))).Decode()
-			want, _ := newShared("team").slim(whole)
+			want, _ := newInterner("team").trim(whole)
 			if !equality.Semantic.DeepEqual(kept, want) {
 				t.Errorf("%s: it keeps %+v, want %+v", path, kept, want)
 			}
@@ -190,7 +190,7 @@ func TestAWatchIsReadInParts(t *testing.T) {
 		Body: io.NopCloser(from),
 	}
 	request := httptest.NewRequest(http.MethodGet, apis+"mcpservers?watch=true", nil)
-	response, err := cutter{next: answers{&body}}.RoundTrip(request)
+	response, err := watchTrimmer{next: answers{&body}}.RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func BenchmarkEventOfALargeObject(b *testing.B) {
 	for resource, object := range largest() {
 		for _, name := range []string{"bare", "ours"} {
 			b.Run(resource+"/"+name, func(b *testing.B) {
-				line, shared := event(b, object), newShared()
+				line, shared := event(b, object), newInterner()
 				var body io.ReadCloser = &again{line: line}
 				if name == "ours" {
 					request := httptest.NewRequest(http.MethodGet, apis+resource+"?watch=true", nil)
@@ -235,7 +235,7 @@ func BenchmarkEventOfALargeObject(b *testing.B) {
 						StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
 						Body: body,
 					}
-					response, err := cutter{next: answers{&sent}}.RoundTrip(request)
+					response, err := watchTrimmer{next: answers{&sent}}.RoundTrip(request)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -251,7 +251,7 @@ func BenchmarkEventOfALargeObject(b *testing.B) {
 						b.Fatal(err)
 					}
 					if name == "ours" {
-						_, _ = shared.slim(read)
+						_, _ = shared.trim(read)
 					}
 				}
 			})

@@ -19,24 +19,24 @@ const byOwner = workload.LabelServer
 
 // indexed reads from a manager's cache. A cache walks over the namespace for a label;
 // this one finds the pods and run configs of an owner by the index.
-type indexed struct{ client.Reader }
+type indexedReader struct{ client.Reader }
 
 // index adds the index to the cache of a manager.
-func index(ctx context.Context, mgr ctrl.Manager) (indexed, error) {
+func addIndex(ctx context.Context, mgr ctrl.Manager) (indexedReader, error) {
 	configs := &metav1.PartialObjectMetadata{}
 	configs.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)
 	for _, kind := range []client.Object{&corev1.Pod{}, configs} {
 		err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOwner,
 			func(obj client.Object) []string { return []string{obj.GetLabels()[workload.LabelServer]} })
 		if err != nil {
-			return indexed{}, err
+			return indexedReader{}, err
 		}
 	}
-	return indexed{mgr.GetClient()}, nil
+	return indexedReader{mgr.GetClient()}, nil
 }
 
 // List lists objects, by the index where one owner's are asked for.
-func (r indexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (r indexedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	switch list.(type) {
 	case *corev1.PodList, *metav1.PartialObjectMetadataList:
 		asked := (&client.ListOptions{}).ApplyOptions(opts)

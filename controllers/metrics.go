@@ -15,7 +15,7 @@ import (
 )
 
 // counts says which objects metrics count: all of these kinds, as a cache has them.
-func counts(reader client.Reader, scheme *runtime.Scheme, counted ...reconcile.Kind) {
+func registerObjectMetrics(reader client.Reader, scheme *runtime.Scheme, counted ...reconcile.Kind) {
 	sources := make([]metrics.Source, 0, len(counted))
 	for _, kind := range counted {
 		sources = append(sources, metrics.Source{

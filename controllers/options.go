@@ -97,7 +97,7 @@ func NewScheme() (*runtime.Scheme, error) {
 // the labels that they hand down. It reads as the configuration says.
 func CacheOptions(config *rest.Config, namespaces []string, handedDown ...string) (cache.Options, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return cutter{next, handedDown} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return watchTrimmer{next, handedDown} })
 	reads, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("building the client of the cache: %w", err)
@@ -107,18 +107,18 @@ func CacheOptions(config *rest.Config, namespaces []string, handedDown ...string
 		return cache.Options{}, err
 	}
 	selector := labels.NewSelector().Add(*ours)
-	shared := newShared(handedDown...)
+	shared := newInterner(handedDown...)
 	options := cache.Options{
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject:                    map[client.Object]cache.ByObject{},
 		HTTPClient:                  reads,
 	}
-	for _, kind := range own {
-		options.ByObject[kind] = cache.ByObject{Transform: shared.slim}
+	for _, kind := range ownKinds {
+		options.ByObject[kind] = cache.ByObject{Transform: shared.trim}
 	}
 	for _, kind := range mcpserver.Watched() {
-		options.ByObject[kind] = cache.ByObject{Label: selector, Transform: shared.slim}
+		options.ByObject[kind] = cache.ByObject{Label: selector, Transform: shared.trim}
 	}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {

@@ -18,13 +18,13 @@ func newQueue(
 	return func(name string,
 		limiter workqueue.TypedRateLimiter[reconcile.Request],
 	) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		t := &turns{most: mostOf(workers), namespaces: map[string]*lane{}}
+		t := &fairQueue{maxPerNamespace: maxPerNamespace(workers), namespaces: map[string]*lane{}}
 		waiting := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: t})
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 				Name: name,
 				DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
-					Name: name, Queue: fair{waiting, t},
+					Name: name, Queue: notifyingQueue{waiting, t},
 				}),
 			})
 	}
@@ -33,26 +33,26 @@ func newQueue(
 // mostOf is how many of so many workers one namespace may have: all but a quarter, and
 // one at least. Each pass that is under way slows the others down, so what is kept free
 // is also what the API server answers sooner.
-func mostOf(workers int) int { return max(1, workers-max(1, workers/4)) }
+func maxPerNamespace(workers int) int { return max(1, workers-max(1, workers/4)) }
 
 // fair tells the order when a pass has ended. The worker whose pass it was asks for the
 // next one then, so nobody else has to be woken.
-type fair struct {
+type notifyingQueue struct {
 	workqueue.TypedInterface[reconcile.Request]
-	turns *turns
+	queue *fairQueue
 }
 
 // Done ends a pass.
-func (f fair) Done(r reconcile.Request) {
-	f.turns.ended(r)
+func (f notifyingQueue) Done(r reconcile.Request) {
+	f.queue.ended(r)
 	f.TypedInterface.Done(r)
 }
 
 // turns keeps what waits by namespace, first in, first out. The queue around it keeps
 // out what waits already.
-type turns struct {
+type fairQueue struct {
 	// most is how many passes of one namespace are under way at once.
-	most int
+	maxPerNamespace int
 
 	mu         sync.Mutex
 	namespaces map[string]*lane
@@ -67,10 +67,10 @@ type lane struct {
 }
 
 // Touch changes nothing: what is added again keeps its place.
-func (q *turns) Touch(reconcile.Request) {}
+func (q *fairQueue) Touch(reconcile.Request) {}
 
 // Push adds to the end of a namespace.
-func (q *turns) Push(r reconcile.Request) {
+func (q *fairQueue) Push(r reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.namespaces[r.Namespace]
@@ -85,20 +85,20 @@ func (q *turns) Push(r reconcile.Request) {
 }
 
 // Len counts the passes that may begin.
-func (q *turns) Len() int {
+func (q *fairQueue) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	count := 0
 	for _, namespace := range q.order {
 		l := q.namespaces[namespace]
-		count += max(0, min(len(l.waiting), q.most-l.underway))
+		count += max(0, min(len(l.waiting), q.maxPerNamespace-l.underway))
 	}
 	return count
 }
 
 // Pop takes the first of the namespace with the fewest passes under way, which is then
 // the last among equals. It is called only where Len is not 0.
-func (q *turns) Pop() reconcile.Request {
+func (q *fairQueue) Pop() reconcile.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	next := 0
@@ -119,7 +119,7 @@ func (q *turns) Pop() reconcile.Request {
 }
 
 // ended says that a pass is no longer under way.
-func (q *turns) ended(r reconcile.Request) {
+func (q *fairQueue) ended(r reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.namespaces[r.Namespace]

@@ -13,7 +13,7 @@ import (
 // served returns an error that names the kinds of ours that the cluster does not have,
 // as where its CRDs are those of an older release. What the API server does not answer
 // is left to who asks it next.
-func served(mapper meta.RESTMapper) error {
+func checkKindsServed(mapper meta.RESTMapper) error {
 	var objects []ownership.Object
 	for _, w := range contract.Workloads() {
 		objects = append(objects, w.Object)

@@ -40,7 +40,7 @@ func TestAnOperatorNamesTheKindsThatTheClusterLacks(t *testing.T) {
 		"it does not answer": {cluster{err: errors.New("connection refused")}, ""},
 	} {
 		got := ""
-		if err := served(tc.in); err != nil {
+		if err := checkKindsServed(tc.in); err != nil {
 			got = err.Error()
 		}
 		if got != tc.want {

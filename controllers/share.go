@@ -19,15 +19,15 @@ import (
 const (
 	// mostTexts is how many texts, lists and maps of them are kept, and longText how long a
 	// text or a list is at most. A map or a list of more than fewTexts is its object's own.
-	mostTexts, longText, fewTexts = 1 << 13, 64, 8
+	maxTexts, maxTextLength, maxListLength = 1 << 13, 64, 8
 	// mostParts is how many parts of pod templates are kept, and largePart their size at
 	// most, as protobuf.
-	mostParts, largePart = 1 << 8, 2 << 10
+	maxParts, maxPartSize = 1 << 8, 2 << 10
 )
 
 // shared keeps once what objects of the cache have in common. They may have it in
 // common, because whoever reads them copies before a change.
-type shared struct {
+type interner struct {
 	// labels are what is kept of objects of ours.
 	labels []string
 
@@ -38,8 +38,8 @@ type shared struct {
 	parts map[[sha256.Size]byte]corev1.PodSpec
 }
 
-func newShared(labels ...string) *shared {
-	return &shared{
+func newInterner(labels ...string) *interner {
+	return &interner{
 		labels: labels,
 		texts:  map[string]string{}, lists: map[string][]string{},
 		maps: map[[sha256.Size]byte]map[string]string{}, parts: map[[sha256.Size]byte]corev1.PodSpec{},
@@ -47,8 +47,8 @@ func newShared(labels ...string) *shared {
 }
 
 // slim is what the cache stores of an object: what a pass reads of it.
-func (s *shared) slim(obj any) (any, error) {
-	obj = slim(obj, s.labels)
+func (s *interner) trim(obj any) (any, error) {
+	obj = trimForCache(obj, s.labels)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o, ok := obj.(client.Object); ok {
@@ -64,7 +64,7 @@ func (s *shared) slim(obj any) (any, error) {
 				&o.Rules[i].Verbs, &o.Rules[i].APIGroups, &o.Rules[i].Resources,
 				&o.Rules[i].ResourceNames,
 			} {
-				*list = s.list(*list)
+				*list = s.internList(*list)
 			}
 		}
 	case *corev1.Pod:
@@ -74,101 +74,101 @@ func (s *shared) slim(obj any) (any, error) {
 	return obj, nil
 }
 
-func (s *shared) metadata(o client.Object) {
-	o.SetNamespace(s.text(o.GetNamespace()))
-	o.SetLabels(s.pairs(o.GetLabels()))
-	o.SetAnnotations(s.pairs(o.GetAnnotations()))
+func (s *interner) metadata(o client.Object) {
+	o.SetNamespace(s.intern(o.GetNamespace()))
+	o.SetLabels(s.internMap(o.GetLabels()))
+	o.SetAnnotations(s.internMap(o.GetAnnotations()))
 	owners := o.GetOwnerReferences()
 	for i := range owners {
-		s.each(&owners[i].APIVersion, &owners[i].Kind, &owners[i].Name, (*string)(&owners[i].UID))
+		s.internAll(&owners[i].APIVersion, &owners[i].Kind, &owners[i].Name, (*string)(&owners[i].UID))
 	}
 	entries := o.GetManagedFields()
 	for i := range entries {
 		e := &entries[i]
-		s.each(&e.Manager, (*string)(&e.Operation), &e.APIVersion, &e.FieldsType, &e.Subresource)
+		s.internAll(&e.Manager, (*string)(&e.Operation), &e.APIVersion, &e.FieldsType, &e.Subresource)
 	}
 }
 
 // template shares what names no server, unless its user did in an overlay.
-func (s *shared) template(t *corev1.PodTemplateSpec) {
-	t.Labels, t.Annotations = s.pairs(t.Labels), s.pairs(t.Annotations)
+func (s *interner) template(t *corev1.PodTemplateSpec) {
+	t.Labels, t.Annotations = s.internMap(t.Labels), s.internMap(t.Annotations)
 	pod := &t.Spec
-	pod.Containers = s.part(corev1.PodSpec{Containers: pod.Containers}).Containers
-	pod.InitContainers = s.part(corev1.PodSpec{InitContainers: pod.InitContainers}).InitContainers
-	pod.SecurityContext = s.part(corev1.PodSpec{SecurityContext: pod.SecurityContext}).SecurityContext
+	pod.Containers = s.internPart(corev1.PodSpec{Containers: pod.Containers}).Containers
+	pod.InitContainers = s.internPart(corev1.PodSpec{InitContainers: pod.InitContainers}).InitContainers
+	pod.SecurityContext = s.internPart(corev1.PodSpec{SecurityContext: pod.SecurityContext}).SecurityContext
 	for i := range pod.Volumes {
 		source := &pod.Volumes[i].VolumeSource
 		if source.Projected != nil {
-			source.Projected = s.part(corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: *source}}}).Volumes[0].Projected
+			source.Projected = s.internPart(corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: *source}}}).Volumes[0].Projected
 		}
 	}
 }
 
-func (s *shared) states(of []corev1.ContainerStatus) {
+func (s *interner) states(of []corev1.ContainerStatus) {
 	for i := range of {
-		s.each(&of[i].Name, &of[i].Image)
+		s.internAll(&of[i].Name, &of[i].Image)
 	}
 }
 
 // part is the one that says the same.
-func (s *shared) part(one corev1.PodSpec) corev1.PodSpec {
-	if size := one.Size(); size == 0 || size > largePart {
+func (s *interner) internPart(one corev1.PodSpec) corev1.PodSpec {
+	if size := one.Size(); size == 0 || size > maxPartSize {
 		return one
 	}
 	data, err := one.Marshal()
 	if err != nil {
 		return one
 	}
-	return kept(s.parts, sha256.Sum256(data), one, mostParts)
+	return firstStored(s.parts, sha256.Sum256(data), one, maxParts)
 }
 
-func (s *shared) each(texts ...*string) {
+func (s *interner) internAll(texts ...*string) {
 	for _, text := range texts {
-		*text = s.text(*text)
+		*text = s.intern(*text)
 	}
 }
 
 // pairs is the map that says the same.
-func (s *shared) pairs(of map[string]string) map[string]string {
+func (s *interner) internMap(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
-	all, hash, small := make(map[string]string, len(of)), sha256.New(), len(of) <= fewTexts
+	all, hash, small := make(map[string]string, len(of)), sha256.New(), len(of) <= maxListLength
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		value := of[key]
-		all[s.text(key)] = s.text(value)
-		small = small && len(value) <= longText
+		all[s.intern(key)] = s.intern(value)
+		small = small && len(value) <= maxTextLength
 		fmt.Fprintf(hash, "%q%q", key, value)
 	}
 	if !small {
 		return all
 	}
-	return kept(s.maps, [sha256.Size]byte(hash.Sum(nil)), all, mostTexts)
+	return firstStored(s.maps, [sha256.Size]byte(hash.Sum(nil)), all, maxTexts)
 }
 
 // list is the list that says the same; one that is short, since most lists are verbs.
-func (s *shared) list(of []string) []string {
+func (s *interner) internList(of []string) []string {
 	size := 0
 	of = slices.Clone(of) // it may be one that is shared already
 	for i := range of {
-		of[i] = s.text(of[i])
+		of[i] = s.intern(of[i])
 		size += len(of[i])
 	}
-	if len(of) == 0 || len(of) > fewTexts || size > longText {
+	if len(of) == 0 || len(of) > maxListLength || size > maxTextLength {
 		return of
 	}
-	return kept(s.lists, fmt.Sprintf("%q", of), of, mostTexts)
+	return firstStored(s.lists, fmt.Sprintf("%q", of), of, maxTexts)
 }
 
-func (s *shared) text(text string) string {
-	if text == "" || len(text) > longText {
+func (s *interner) intern(text string) string {
+	if text == "" || len(text) > maxTextLength {
 		return text
 	}
-	return kept(s.texts, text, text, mostTexts)
+	return firstStored(s.texts, text, text, maxTexts)
 }
 
 // kept is what is kept under the key: value, where it is the first.
-func kept[K comparable, V any](all map[K]V, key K, value V, most int) V {
+func firstStored[K comparable, V any](all map[K]V, key K, value V, most int) V {
 	if first, ok := all[key]; ok {
 		return first
 	}

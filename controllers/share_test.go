@@ -56,9 +56,9 @@ func proxyOf(server, cpu string) *appsv1.Deployment {
 	}
 }
 
-func (s *shared) of(t *testing.T, proxy *appsv1.Deployment) *appsv1.Deployment {
+func (s *interner) of(t *testing.T, proxy *appsv1.Deployment) *appsv1.Deployment {
 	t.Helper()
-	kept, err := s.slim(proxy)
+	kept, err := s.trim(proxy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func (s *shared) of(t *testing.T, proxy *appsv1.Deployment) *appsv1.Deployment {
 // What proxies have in common is there once, what they have not stays theirs, and none
 // says anything else than before.
 func TestProxiesShareWhatTheyHaveInCommon(t *testing.T) {
-	s := newShared()
+	s := newInterner()
 	a, b, c := s.of(t, proxyOf("a", "10m")), s.of(t, proxyOf("b", "10m")), s.of(t, proxyOf("c", "20m"))
 	for server, kept := range map[string]*appsv1.Deployment{"a": a, "b": b} {
 		if want := proxyOf(server, "10m"); !equality.Semantic.DeepEqual(kept, want) {
@@ -104,9 +104,9 @@ func TestProxiesShareWhatTheyHaveInCommon(t *testing.T) {
 
 // Roles differ in whom they name.
 func TestRolesShareTheirVerbs(t *testing.T) {
-	s := newShared()
+	s := newInterner()
 	role := func(server string) *rbacv1.Role {
-		kept, err := s.slim(&rbacv1.Role{
+		kept, err := s.trim(&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Name: server + "-runner", Labels: map[string]string{"freehold.dev/server": server}},
 			Rules: []rbacv1.PolicyRule{
 				{
@@ -135,15 +135,15 @@ func TestRolesShareTheirVerbs(t *testing.T) {
 	verbs := &a.Rules[0].Verbs[0]
 	*verbs = strings.Clone(*verbs)
 	before := unsafe.StringData(*verbs)
-	if _, err := s.slim(a); err != nil || unsafe.StringData(*verbs) != before {
+	if _, err := s.trim(a); err != nil || unsafe.StringData(*verbs) != before {
 		t.Error("it writes to a list that others read", err)
 	}
-	for i := range mostTexts + 1 {
+	for i := range maxTexts + 1 {
 		role(fmt.Sprint("server-", i))
 	}
 	role(megabyte)
 	for list := range s.lists {
-		if len(s.lists) > mostTexts || len(list) > 2*longText {
+		if len(s.lists) > maxTexts || len(list) > 2*maxTextLength {
 			t.Fatalf("it keeps %d lists, one of %d bytes", len(s.lists), len(list))
 		}
 	}
@@ -151,26 +151,26 @@ func TestRolesShareTheirVerbs(t *testing.T) {
 
 // Texts and parts of whoever comes and goes do not add up.
 func TestWhatIsSharedIsBounded(t *testing.T) {
-	s := newShared()
-	for i := range mostTexts {
+	s := newInterner()
+	for i := range maxTexts {
 		name := fmt.Sprint("server-", i)
 		s.of(t, proxyOf(name, fmt.Sprintf("%dm", i+1)))
 	}
-	if len(s.texts) > mostTexts || len(s.maps) > mostTexts || len(s.parts) > mostParts {
+	if len(s.texts) > maxTexts || len(s.maps) > maxTexts || len(s.parts) > maxParts {
 		t.Errorf("it keeps %d texts, %d maps and %d parts", len(s.texts), len(s.maps), len(s.parts))
 	}
 	large := proxyOf("large", "10m")
 	argument := megabyte[:8<<10]
 	large.Spec.Template.Spec.Containers[0].Args = []string{argument}
 	large.Annotations["note"] = argument
-	s = newShared()
+	s = newInterner()
 	kept := s.of(t, large)
 	if !reflect.DeepEqual(kept.Spec.Template.Spec.Containers[0].Args, []string{argument}) ||
 		kept.Annotations["note"] != argument {
 		t.Error("a large proxy is kept in part")
 	}
 	for text := range s.texts {
-		if len(text) > longText {
+		if len(text) > maxTextLength {
 			t.Errorf("a text of %d bytes is kept", len(text))
 		}
 	}
@@ -180,7 +180,7 @@ func TestWhatIsSharedIsBounded(t *testing.T) {
 		}
 	}
 	for _, part := range s.parts {
-		if part.Size() > largePart {
+		if part.Size() > maxPartSize {
 			t.Errorf("a part of %d bytes is kept", part.Size())
 		}
 	}

@@ -25,25 +25,25 @@ import (
 // large: what the cache keeps of an object that is not ours is bounded. mostOfPod is how many
 // gates, or volumes with an image, are kept of a pod, and longName how long a name in them is.
 const (
-	mostOfPod = 3
-	longName  = 253
+	maxPodItems = 3
+	maxNameLength  = 253
 )
 
 // slim keeps of an object what a pass reads, before the cache stores it; of those of ours
 // these labels. It changes nothing of an object that it has slimmed already.
-func slim(obj any, labels []string) any {
+func trimForCache(obj any, labels []string) any {
 	switch o := obj.(type) {
 	case *corev1.Pod:
-		return slimPod(o)
+		return trimPod(o)
 	case client.Object:
 		switch o.(type) {
 		case *v1alpha1.MCPServer, *v1alpha1.MCPRemoteProxy, frame.Object:
-			return slimOwn(o, labels)
+			return trimOwn(o, labels)
 		}
 		switch {
 		case !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()):
 			return metadataOnly(o)
-		case tooLarge(slimChild(o)):
+		case tooLarge(trimChild(o)):
 			small := metadataOnly(o)
 			reconcile.Cut(small, "")
 			return small
@@ -70,26 +70,26 @@ func metadataOnly(obj client.Object) client.Object {
 	small.SetName(obj.GetName())
 	small.SetUID(obj.GetUID())
 	small.SetResourceVersion(obj.GetResourceVersion())
-	small.SetLabels(picked(obj.GetLabels(), workload.LabelServer))
+	small.SetLabels(withKeys(obj.GetLabels(), workload.LabelServer))
 	return small
 }
 
 // slimOwn keeps what a pass over an object of a kind of ours reads: not the copy of it
 // that kubectl apply keeps. Of a large one it keeps what others read of it.
-func slimOwn(object client.Object, labels []string) client.Object {
+func trimOwn(object client.Object, labels []string) client.Object {
 	if reconcile.IsCut(object) {
 		return object
 	}
-	object.SetLabels(picked(object.GetLabels(), labels...))
-	object.SetAnnotations(picked(object.GetAnnotations(), contract.AdoptAnnotation))
+	object.SetLabels(withKeys(object.GetLabels(), labels...))
+	object.SetAnnotations(withKeys(object.GetAnnotations(), contract.AdoptAnnotation))
 	if data, err := json.Marshal(object); err == nil && len(data) <= reconcile.LargeObject {
 		return object
 	}
 	digest, small := digestOf(object), metadataOnly(object)
 	small.SetGeneration(object.GetGeneration())
 	small.SetDeletionTimestamp(object.GetDeletionTimestamp())
-	small.SetFinalizers(only(object.GetFinalizers(), func(name string) bool { return slices.Contains(finalizers, name) }))
-	cutOwn(object, small)
+	small.SetFinalizers(filtered(object.GetFinalizers(), func(name string) bool { return slices.Contains(finalizers, name) }))
+	copyShared(object, small)
 	reconcile.Cut(small, digest)
 	return small
 }
@@ -116,21 +116,21 @@ var finalizers = func() (names []string) {
 }()
 
 // cutOwn keeps whom a large object refers to and how it fares, which passes over others read.
-func cutOwn(from, to client.Object) {
+func copyShared(from, to client.Object) {
 	switch from := from.(type) {
 	case *v1alpha1.MCPServer:
 		to := to.(*v1alpha1.MCPServer)
-		to.Spec.ProxyWorkloadSpec, to.Spec.Replicas, to.Status = cutSpec(&from.Spec.ProxyWorkloadSpec), from.Spec.Replicas,
+		to.Spec.ProxyWorkloadSpec, to.Spec.Replicas, to.Status = sharedSpec(&from.Spec.ProxyWorkloadSpec), from.Spec.Replicas,
 			from.Status
 	case *v1alpha1.MCPRemoteProxy:
 		to := to.(*v1alpha1.MCPRemoteProxy)
-		to.Spec.ProxyWorkloadSpec, to.Status = cutSpec(&from.Spec.ProxyWorkloadSpec), from.Status
+		to.Spec.ProxyWorkloadSpec, to.Status = sharedSpec(&from.Spec.ProxyWorkloadSpec), from.Status
 	case frame.Object:
 		*to.(frame.Object).GetConfigStatus() = *from.GetConfigStatus()
 	}
 }
 
-func cutSpec(from *v1alpha1.ProxyWorkloadSpec) v1alpha1.ProxyWorkloadSpec {
+func sharedSpec(from *v1alpha1.ProxyWorkloadSpec) v1alpha1.ProxyWorkloadSpec {
 	small := from.OnlyConfigRefs()
 	small.Suspend, small.ProgressDeadlineSeconds = from.Suspend, from.ProgressDeadlineSeconds
 	return small
@@ -138,18 +138,18 @@ func cutSpec(from *v1alpha1.ProxyWorkloadSpec) v1alpha1.ProxyWorkloadSpec {
 
 // slimChild drops from a child, in place, what no pass reads of it: nearly all that the
 // runner writes, such as what the user's containers are started with.
-func slimChild(child client.Object) client.Object {
+func trimChild(child client.Object) client.Object {
 	switch o := child.(type) {
 	case *appsv1.Deployment:
-		o.Status.Conditions = only(o.Status.Conditions,
+		o.Status.Conditions = filtered(o.Status.Conditions,
 			func(c appsv1.DeploymentCondition) bool { return c.Type == appsv1.DeploymentReplicaFailure })
 	case *appsv1.StatefulSet:
 		pod, meta := o.Spec.Template.Spec, o.Spec.Template.Annotations
 		o.Spec = appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas, UpdateStrategy: o.Spec.UpdateStrategy}
-		o.Spec.Template.Annotations = picked(meta, workload.AnnotationBackendHash, podtemplate.AnnotationRestartedAt)
+		o.Spec.Template.Annotations = withKeys(meta, workload.AnnotationBackendHash, podtemplate.AnnotationRestartedAt)
 		o.Spec.Template.Spec = corev1.PodSpec{
-			InitContainers: named(pod.InitContainers), Containers: named(pod.Containers),
-			Volumes: volumes(pod.Volumes),
+			InitContainers: containerNames(pod.InitContainers), Containers: containerNames(pod.Containers),
+			Volumes: volumeNames(pod.Volumes),
 		}
 	case *corev1.Service:
 		if key := o.Labels[workload.LabelServer]; o.Name == workload.BackendName(key) ||
@@ -160,7 +160,7 @@ func slimChild(child client.Object) client.Object {
 	return child
 }
 
-func named(containers []corev1.Container) []corev1.Container {
+func containerNames(containers []corev1.Container) []corev1.Container {
 	small := make([]corev1.Container, len(containers))
 	for i := range containers {
 		small[i].Name = containers[i].Name
@@ -168,7 +168,7 @@ func named(containers []corev1.Container) []corev1.Container {
 	return small
 }
 
-func volumes(of []corev1.Volume) []corev1.Volume {
+func volumeNames(of []corev1.Volume) []corev1.Volume {
 	small := make([]corev1.Volume, len(of))
 	for i := range of {
 		small[i].Name = of[i].Name
@@ -178,43 +178,43 @@ func volumes(of []corev1.Volume) []corev1.Volume {
 
 // slimPod keeps what a pass reads of a pod: whose it is, which content it runs,
 // how it fares and how long it may take to end. Pods are never written, so their managedFields may go too.
-func slimPod(pod *corev1.Pod) *corev1.Pod {
+func trimPod(pod *corev1.Pod) *corev1.Pod {
 	pod.ObjectMeta = metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-		Labels: picked(pod.Labels, workload.LabelServer, workload.LabelComponent),
-		Annotations: picked(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash,
+		Labels: withKeys(pod.Labels, workload.LabelServer, workload.LabelComponent),
+		Annotations: withKeys(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash,
 			workload.AnnotationBackendHash, podtemplate.AnnotationGuards),
 	}
 	pod.Spec = corev1.PodSpec{
 		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
-		SchedulingGates:               gates(pod.Spec.SchedulingGates), Volumes: images(pod.Spec.Volumes),
+		SchedulingGates:               schedulingGates(pod.Spec.SchedulingGates), Volumes: imageVolumes(pod.Spec.Volumes),
 	}
 	pod.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase,
-		Conditions: only(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		Conditions: filtered(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady || c.Type == corev1.PodScheduled
 		}),
-		InitContainerStatuses: states(pod.Status.InitContainerStatuses),
-		ContainerStatuses:     states(pod.Status.ContainerStatuses),
+		InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
+		ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
 	}
 	return pod
 }
 
-func gates(of []corev1.PodSchedulingGate) (small []corev1.PodSchedulingGate) {
-	for _, g := range of[:min(len(of), mostOfPod)] {
-		small = append(small, corev1.PodSchedulingGate{Name: cut(g.Name)})
+func schedulingGates(of []corev1.PodSchedulingGate) (small []corev1.PodSchedulingGate) {
+	for _, g := range of[:min(len(of), maxPodItems)] {
+		small = append(small, corev1.PodSchedulingGate{Name: truncated(g.Name)})
 	}
 	return small
 }
 
 // images are the volumes whose content is an image.
-func images(of []corev1.Volume) (small []corev1.Volume) {
+func imageVolumes(of []corev1.Volume) (small []corev1.Volume) {
 	for i := range of {
-		if of[i].Image != nil && len(small) < mostOfPod {
+		if of[i].Image != nil && len(small) < maxPodItems {
 			small = append(small, corev1.Volume{
-				Name:         cut(of[i].Name),
-				VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: cut(of[i].Image.Reference)}},
+				Name:         truncated(of[i].Name),
+				VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: truncated(of[i].Image.Reference)}},
 			})
 		}
 	}
@@ -222,12 +222,12 @@ func images(of []corev1.Volume) (small []corev1.Volume) {
 }
 
 // cut is a copy, since a part of a text keeps the whole.
-func cut(text string) string {
-	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), longName)]), "")
+func truncated(text string) string {
+	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxNameLength)]), "")
 }
 
 // states are how containers fare, and of which image.
-func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
+func containerStates(of []corev1.ContainerStatus) []corev1.ContainerStatus {
 	small := make([]corev1.ContainerStatus, len(of))
 	for i, c := range of {
 		small[i] = corev1.ContainerStatus{
@@ -240,7 +240,7 @@ func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
 
 // only are the items to keep, in a new list, since one that lost items stays as long in
 // memory.
-func only[T any](from []T, keep func(T) bool) []T {
+func filtered[T any](from []T, keep func(T) bool) []T {
 	var to []T
 	for _, item := range from {
 		if keep(item) {
@@ -251,7 +251,7 @@ func only[T any](from []T, keep func(T) bool) []T {
 }
 
 // picked is a new map, since one that grew stays as large when keys go.
-func picked(from map[string]string, keys ...string) map[string]string {
+func withKeys(from map[string]string, keys ...string) map[string]string {
 	to := make(map[string]string, len(keys))
 	for _, key := range keys {
 		if value, ok := from[key]; ok {

@@ -72,7 +72,7 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 		for _, name := range names {
 			obj := large(kind)
 			obj.SetName(name)
-			kept, err := newShared().slim(obj)
+			kept, err := newInterner().trim(obj)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 				reflect.TypeOf(o) != reflect.TypeOf(kind) {
 				t.Errorf("a %T called %s became %T %s", kind, name, o, o.GetName())
 			}
-			if again, err := newShared().slim(kept); err != nil || !equality.Semantic.DeepEqual(again, kept) {
+			if again, err := newInterner().trim(kept); err != nil || !equality.Semantic.DeepEqual(again, kept) {
 				t.Errorf("of a %T called %s less is kept the second time: %v", kind, name, err)
 			}
 		}
@@ -107,7 +107,7 @@ func TestAnObjectOfOursIsKeptOnce(t *testing.T) {
 			"kubectl.kubernetes.io/last-applied-configuration": megabyte,
 		})
 		kind.SetLabels(map[string]string{"theirs": "1", "team": "blue"})
-		if kept, err := newShared("team", "cost").slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		if kept, err := newInterner("team", "cost").trim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("a %T keeps %+v (%v)", kind, kept, err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestOurChildrenAreKept(t *testing.T) {
 		})
 		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: "mcpserver.freehold.dev/children"}})
 		want := kind.DeepCopyObject()
-		if kept, err := newShared().slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		if kept, err := newInterner().trim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("%s: it keeps %+v (%v)", name, kept, err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestALargeChildIsCut(t *testing.T) {
 			obj.SetOwnerReferences([]metav1.OwnerReference{
 				{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)},
 			})
-			kept, err := newShared().slim(obj)
+			kept, err := newInterner().trim(obj)
 			if err != nil || sizeOf(t, kept) > 4<<10 || reconcile.IsCut(kept.(client.Object)) != (name != "anything") {
 				t.Errorf("of a %T called %s it keeps %d bytes (%v)", kind, name, sizeOf(t, kept), err)
 			}
@@ -193,7 +193,7 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 		obj.SetFinalizers([]string{"x/" + megabyte, "freehold.dev/mcpserver"})
 		obj.SetGeneration(4)
 		digest := digestOf(obj)
-		kept, err := newShared().slim(obj)
+		kept, err := newInterner().trim(obj)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 			t.Errorf("of a %T it keeps %+v", kind, small)
 		}
 		whole := small.DeepCopyObject()
-		if again, err := newShared().slim(kept); err != nil || !equality.Semantic.DeepEqual(again, whole) {
+		if again, err := newInterner().trim(kept); err != nil || !equality.Semantic.DeepEqual(again, whole) {
 			t.Errorf("of a %T less is kept the second time: %v", kind, err)
 		}
 	}
@@ -259,7 +259,7 @@ func TestOfABackendLittleIsKept(t *testing.T) {
 			Spec:       service.Spec,
 		},
 	} {
-		if kept, err := newShared().slim(kept); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		if kept, err := newInterner().trim(kept); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("it keeps %+v (%v), want %+v", kept, err, want)
 		}
 	}
@@ -282,7 +282,7 @@ func TestOfAProxyTheFailureIsKept(t *testing.T) {
 		failure,
 		{Type: appsv1.DeploymentProgressing},
 	}
-	if kept, err := newShared().slim(proxy); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+	if kept, err := newInterner().trim(proxy); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 		t.Errorf("it keeps %+v (%v)", kept, err)
 	}
 }
@@ -319,7 +319,7 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	whole.Spec.NodeName, whole.Status.PodIP = "node", "10.0.0.1"
 	whole.Status.Conditions = append(whole.Status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized})
 	whole.Status.ContainerStatuses[0].ImageID, whole.Status.ContainerStatuses[0].RestartCount = "sha256:ab", 2
-	kept, err := newShared().slim(whole)
+	kept, err := newInterner().trim(whole)
 	if err != nil || !equality.Semantic.DeepEqual(kept, &read) {
 		t.Errorf("it keeps %+v (%v), want %+v", kept, err, read)
 	}

@@ -89,11 +89,11 @@ func TestIdle(t *testing.T) {
 		},
 		"another": {func(s *v1alpha1.MCPServer) { s.UID = "u2" }, "the MCPServer is another one of the same name"},
 	} {
-		if got := r.idle(world{owner: server(r, tc.edit)}); got != tc.want {
+		if got := r.skipReason(snapshot{owner: server(r, tc.edit)}); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
-	if got := r.idle(world{}); got != "the MCPServer is gone" {
+	if got := r.skipReason(snapshot{}); got != "the MCPServer is gone" {
 		t.Errorf("gone: got %q", got)
 	}
 }
@@ -162,7 +162,7 @@ func TestFactsThatAreReported(t *testing.T) {
 			r.Learn(learned)
 		}
 		if tc.told {
-			r.fresh = false
+			r.pendingReport = false
 		}
 		got := r.runtime(server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = tc.runtime }))
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -196,8 +196,8 @@ func TestThatMCPAnswersIsSaidOfThisContentAndStays(t *testing.T) {
 	} {
 		r := runner(t)
 		r.Learn(Facts{Answers: tc.learned})
-		r.fresh = !tc.told
-		if known := &(v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, Tools: new(int32(2))}); r.facts(
+		r.pendingReport = !tc.told
+		if known := &(v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, Tools: new(int32(2))}); r.mergedFacts(
 			server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = known })).Tools == nil {
 			t.Errorf("%s: what a replica learned is forgotten", name)
 		}
@@ -231,8 +231,8 @@ func TestFindings(t *testing.T) {
 	}{
 		"applied": {nil, conditions.True("Applied",
 			"the backend has the content of the workload generation in status.runtime"), false},
-		"a newer stands":    {&standingBack{"why", "StandingBack"}, conditions.False("StandingBack", "why"), false},
-		"a revision is odd": {&standingBack{"why", "BackendBlocked"}, conditions.False("BackendBlocked", "why"), false},
+		"a newer stands":    {&blocked{"why", "StandingBack"}, conditions.False("StandingBack", "why"), false},
+		"a revision is odd": {&blocked{"why", "BackendBlocked"}, conditions.False("BackendBlocked", "why"), false},
 		"unrenderable": {
 			podtemplate.Problems{{Field: "spec.x", Message: "no"}},
 			conditions.False("SpecInvalid", "spec.x: no"), false,
@@ -278,7 +278,7 @@ func TestTheConditionFollowsTheFindingAndNotTheSpec(t *testing.T) {
 		c := live
 		tc.edit(&c)
 		s := server(r, func(s *v1alpha1.MCPServer) { s.Status.Conditions = []metav1.Condition{c} })
-		if got := observed(s, v1alpha1.ConditionBackendApplied, f); got != tc.want {
+		if got := observedGeneration(s, v1alpha1.ConditionBackendApplied, f); got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
 		}
 	}
@@ -351,15 +351,15 @@ func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
 		set := &appsv1.StatefulSet{}
 		set.Spec.Template.Annotations = map[string]string{workload.AnnotationBackendHash: "b"}
 		set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, UpdateRevision: "a"}
-		w := world{statefulSet: set, owner: server(r, func(s *v1alpha1.MCPServer) {
+		w := snapshot{statefulSet: set, owner: server(r, func(s *v1alpha1.MCPServer) {
 			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2}
 		})}
 		if tc.edit != nil {
 			tc.edit(r, w.owner.(*v1alpha1.MCPServer), set)
 		}
-		r.asksFirst(w)
+		r.firstAnswerWait(w)
 		now = now.Add(tc.passed)
-		if got := max(0, r.asksFirst(w)); got != tc.want {
+		if got := max(0, r.firstAnswerWait(w)); got != tc.want {
 			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
 		}
 	}
@@ -370,7 +370,7 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 	owner := func(kind, name string, uid types.UID) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: uid, Controller: new(true)}}
 	}
-	var back *standingBack
+	var back *blocked
 	for name, tc := range map[string]struct {
 		meta    metav1.ObjectMeta
 		judged  bool
@@ -395,8 +395,8 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 			revision.AnnotationGeneration: "-3", revision.AnnotationHash: "x",
 		}}, false, false},
 	} {
-		_, exists, err := r.stands(object{kind: "StatefulSet", live: &appsv1.StatefulSet{ObjectMeta: tc.meta}})
-		if !exists || (err == nil) != tc.judged || err != nil && settled(err) != tc.settled ||
+		_, exists, err := r.liveRevision(child{kind: "StatefulSet", live: &appsv1.StatefulSet{ObjectMeta: tc.meta}})
+		if !exists || (err == nil) != tc.judged || err != nil && isSettled(err) != tc.settled ||
 			err != nil && errors.As(err, &back) == tc.settled {
 			t.Errorf("%s: exists %v, %v", name, exists, err)
 		}
@@ -404,12 +404,12 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 }
 
 func TestAnAbsenceIsNotBelievedFromACache(t *testing.T) {
-	for name, o := range map[string]object{
+	for name, o := range map[string]child{
 		"of the object":   {kind: "StatefulSet"},
 		"of its revision": {kind: "StatefulSet", live: &appsv1.StatefulSet{}},
 	} {
 		// Without an Applier a write would panic.
-		if _, err := runner(t).through(t.Context(), o, false); !errors.Is(err, errLookLive) || !moved(err) {
+		if _, err := runner(t).gatedApply(t.Context(), o, false); !errors.Is(err, errLookLive) || !isStale(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

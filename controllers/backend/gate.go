@@ -17,24 +17,24 @@ import (
 
 // object is one of the backend's objects: how it was read, nil if it was not
 // there, and how it should be.
-type object struct {
+type child struct {
 	kind   string
 	live   client.Object
 	intent runtime.ApplyConfiguration
 	// under is the intent as another revision would state it, nil for an object that
 	// always carries the latest.
-	under func(revision.Revision) runtime.ApplyConfiguration
+	atRevision func(revision.Revision) runtime.ApplyConfiguration
 }
 
 // standingBack is the error of an object that is not this runner's to write
 // now. It names what stands in the way.
-type standingBack struct {
+type blocked struct {
 	why string
 	// reason is StandingBack where time cures it, else one that says so.
 	reason string
 }
 
-func (e *standingBack) Error() string { return e.why }
+func (e *blocked) Error() string { return e.why }
 
 // errBeingDeleted is the error of an object that is being deleted: whatever was
 // written to it would be lost. Its end is an event.
@@ -45,7 +45,7 @@ var errBeingDeleted = errors.New("an object of the backend is being deleted")
 var errOtherContent = errors.New("an object of the backend carries other content under the same workload generation")
 
 // settled reports whether there is nothing to do and nothing to say.
-func settled(err error) bool {
+func isSettled(err error) bool {
 	return errors.Is(err, errBeingDeleted) || errors.Is(err, errOtherContent) ||
 		errors.Is(err, apply.ErrNamespaceTerminating)
 }
@@ -59,7 +59,7 @@ func settled(err error) bool {
 // out a runner of an older generation that decided before it. A Service that is right
 // then keeps its revision, which is that of the last change of the backend: a runner
 // below that cannot write it, and those above mean the same by it.
-func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decision, error) {
+func (r *Runner) write(ctx context.Context, w snapshot, live bool) (revision.Decision, error) {
 	statefulSet, err := r.statefulSet(w)
 	if err != nil {
 		return revision.StandBack, err
@@ -68,15 +68,15 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decisi
 	if err := r.obstacles(ctx, append(services, statefulSet), live); err != nil {
 		return revision.StandBack, err
 	}
-	decision, err := r.through(ctx, statefulSet, live)
+	decision, err := r.gatedApply(ctx, statefulSet, live)
 	for _, service := range services {
 		if apply.WithoutConflicts(err) != nil {
 			break
 		}
 		if !r.hasContent(w.statefulSet) {
-			service.under = nil
+			service.atRevision = nil
 		}
-		_, e := r.through(ctx, service, live)
+		_, e := r.gatedApply(ctx, service, live)
 		err = errors.Join(err, e)
 	}
 	return decision, err
@@ -84,8 +84,8 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decisi
 
 // obstacles are what keeps the objects, of which the last is the StatefulSet, from being taken over together: its pods
 // are of no use to who calls them by a Service that stays in another hand. A StatefulSet with a revision is ours.
-func (r *Runner) obstacles(ctx context.Context, objects []object, live bool) error {
-	rev, exists, err := r.stands(objects[len(objects)-1])
+func (r *Runner) obstacles(ctx context.Context, objects []child, live bool) error {
+	rev, exists, err := r.liveRevision(objects[len(objects)-1])
 	if !exists || err != nil || rev.Valid() || !live {
 		return nil //nolint:nilerr // the gate says that
 	}
@@ -101,8 +101,8 @@ func (r *Runner) obstacles(ctx context.Context, objects []object, live bool) err
 // that was read. An absence that only a cache knows is not believed, and neither
 // is a revision that was lost: since it was read, a newer runner may have reported,
 // or the server been suspended.
-func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Decision, error) {
-	rev, exists, err := r.stands(o)
+func (r *Runner) gatedApply(ctx context.Context, o child, live bool) (revision.Decision, error) {
+	rev, exists, err := r.liveRevision(o)
 	if err != nil {
 		return revision.StandBack, err
 	}
@@ -111,23 +111,23 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Dec
 	case decision == revision.StandBack && rev.Generation == r.mine().Generation:
 		return decision, errOtherContent
 	case decision == revision.StandBack:
-		return decision, &standingBack{
+		return decision, &blocked{
 			fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind,
 				rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack,
 		}
 	case rev.Generation == 0 && !live:
 		return decision, errLookLive
-	case decision == revision.Raise && rev.Valid() && o.under != nil:
-		if same, err := r.Applier.As(contract.RunnerBackend).Unchanged(ctx, o.live, o.under(rev)); same || err != nil {
+	case decision == revision.Raise && rev.Valid() && o.atRevision != nil:
+		if same, err := r.Applier.As(contract.RunnerBackend).Unchanged(ctx, o.live, o.atRevision(rev)); same || err != nil {
 			return decision, err
 		}
 	}
-	return decision, r.put(ctx, contract.RunnerBackend, o.live, o.intent, apply.AtVersion)
+	return decision, r.applyAs(ctx, contract.RunnerBackend, o.live, o.intent, apply.AtVersion)
 }
 
 // stands reads the revision of an object. The error says that it may not be judged
 // by its revision at all.
-func (r *Runner) stands(o object) (rev revision.Revision, exists bool, err error) {
+func (r *Runner) liveRevision(o child) (rev revision.Revision, exists bool, err error) {
 	if o.live == nil {
 		return revision.Revision{}, false, nil
 	}
@@ -138,13 +138,13 @@ func (r *Runner) stands(o object) (rev revision.Revision, exists bool, err error
 	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name &&
 		string(owner.UID) != r.Run.Server.UID {
 		return revision.Revision{}, true,
-			&standingBack{
+			&blocked{
 				"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet",
 				v1alpha1.ReasonStandingBack,
 			}
 	}
 	if rev, err = revision.Of(o.live.GetAnnotations()); err != nil {
-		return revision.Revision{}, true, &standingBack{
+		return revision.Revision{}, true, &blocked{
 			fmt.Sprintf("the %s does not say which content it has: %v; delete it, and Freehold makes it again", o.kind, err),
 			v1alpha1.ReasonBackendBlocked,
 		}

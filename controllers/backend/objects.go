@@ -18,11 +18,11 @@ import (
 // config never changes. The error is podtemplate.Problems: the operator renders
 // content before it claims a number for it, so only a runner and an operator of
 // different versions disagree about that.
-func (r *Runner) statefulSet(w world) (object, error) {
+func (r *Runner) statefulSet(w snapshot) (child, error) {
 	if r.rendered == nil {
 		rendered, err := workload.Backend(r.Run)
 		if err != nil {
-			return object{}, err
+			return child{}, err
 		}
 		r.rendered = rendered
 	}
@@ -33,7 +33,7 @@ func (r *Runner) statefulSet(w world) (object, error) {
 	meta.Labels, meta.Annotations = maps.Clone(meta.Labels), maps.Clone(meta.Annotations)
 	intent.ObjectMetaApplyConfiguration = &meta
 	workload.Described(&intent, workload.RunnersObjects(w.owner))
-	o := object{kind: "StatefulSet", intent: &intent}
+	o := child{kind: "StatefulSet", intent: &intent}
 	if w.statefulSet != nil {
 		o.live = w.statefulSet
 		podtemplate.ClearHostNamespaces(intent.Spec.Template, w.statefulSet.Spec.Template.Spec)
@@ -55,7 +55,7 @@ func (r *Runner) hasContent(s *appsv1.StatefulSet) bool {
 }
 
 // content names what all pods of the backend run, whoever wrote it; empty while it is being replaced.
-func (r *Runner) content(w world) string {
+func (r *Runner) content(w snapshot) string {
 	switch s := w.statefulSet; {
 	case r.Run.Remote != nil:
 		return r.mine().Hash
@@ -81,7 +81,7 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 }
 
 // services are where the proxy calls, and what names each backend pod.
-func (r *Runner) services(w world) []object {
+func (r *Runner) services(w snapshot) []child {
 	meta := workload.RunnersObjects(w.owner)
 	service, headless := r.service("Service", workload.BackendService, meta),
 		r.service("headless Service", workload.HeadlessService, meta)
@@ -91,15 +91,15 @@ func (r *Runner) services(w world) []object {
 	if w.headless != nil {
 		headless.live = w.headless
 	}
-	return []object{service, headless}
+	return []child{service, headless}
 }
 
 func (r *Runner) service(
 	kind string, build func(runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration, meta podtemplate.Metadata,
-) object {
-	return object{
+) child {
+	return child{
 		kind: kind, intent: workload.Described(build(r.Run), meta),
-		under: func(rev revision.Revision) runtime.ApplyConfiguration {
+		atRevision: func(rev revision.Revision) runtime.ApplyConfiguration {
 			run := r.Run
 			run.Workload = runconfig.Workload(rev)
 			return workload.Described(build(run), meta)

@@ -16,7 +16,7 @@ import (
 func TestObjectsCarryWhatIsRecorded(t *testing.T) {
 	r := runner(t)
 	for _, want := range []map[string]string{{"team": "blue"}, {"team": "green", "cost": "1"}, nil} {
-		w := world{owner: server(r, func(s *v1alpha1.MCPServer) {
+		w := snapshot{owner: server(r, func(s *v1alpha1.MCPServer) {
 			s.Status.Workload.Labels, s.Status.Workload.Annotations = want, want
 		})}
 		set, err := r.statefulSet(w)

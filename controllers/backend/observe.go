@@ -16,7 +16,7 @@ import (
 )
 
 // world is everything a look sees. What is nil was not there.
-type world struct {
+type snapshot struct {
 	// owner is the object whose proxy this is.
 	owner       kinds.Object
 	statefulSet *appsv1.StatefulSet
@@ -25,7 +25,7 @@ type world struct {
 }
 
 // podPort is the port of the headless Service, 0 if there is none.
-func (w world) podPort() int32 {
+func (w snapshot) podPort() int32 {
 	if w.headless != nil {
 		for _, p := range w.headless.Spec.Ports {
 			if p.Name == podtemplate.PortMCP {
@@ -39,9 +39,9 @@ func (w world) podPort() int32 {
 // observe reads the world, once. The server comes last: a newer runner reports
 // before it writes, so that what was read of an object is not newer than what
 // the report says that was read after it.
-func (r *Runner) observe(ctx context.Context, reader client.Reader) (world, error) {
+func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, error) {
 	name := r.Run.Server.Name
-	w := world{}
+	w := snapshot{}
 	if r.Run.Remote != nil {
 		return w, r.readOwner(ctx, reader, &w)
 	}
@@ -59,7 +59,7 @@ func (r *Runner) observe(ctx context.Context, reader client.Reader) (world, erro
 }
 
 // readOwner reads the object whose proxy this is.
-func (r *Runner) readOwner(ctx context.Context, reader client.Reader, w *world) error {
+func (r *Runner) readOwner(ctx context.Context, reader client.Reader, w *snapshot) error {
 	kind, known := kinds.Named(r.Run.Server.Kind)
 	if !known {
 		return fmt.Errorf("the run config is of a %s, which this runner does not know", r.Run.Server.Kind)
@@ -88,7 +88,7 @@ func get[T client.Object](ctx context.Context, reader client.Reader, key client.
 
 // idle says why this runner has nothing to do in this world, neither to apply
 // nor to report. It is empty if it has.
-func (r *Runner) idle(w world) string {
+func (r *Runner) skipReason(w snapshot) string {
 	mine, kind := r.mine().Generation, cmp.Or(r.Run.Server.Kind, "MCPServer")
 	if w.owner == nil {
 		return "the " + kind + " is gone"

@@ -32,7 +32,7 @@ type Facts struct {
 // announce says, before anything is written, that this generation runs. It
 // sends nothing where that already stands. What it says about the backend's
 // objects stays as it is until the gate has spoken.
-func (r *Runner) announce(ctx context.Context, w world) error {
+func (r *Runner) announce(ctx context.Context, w snapshot) error {
 	server := w.owner
 	if reported(server, r) {
 		return nil
@@ -50,14 +50,14 @@ func (r *Runner) announce(ctx context.Context, w world) error {
 // asksFirst is how long the first report still waits for what the backend says. Where
 // only the proxy's half is new, a backend of this content runs already, and one report
 // tells all.
-func (r *Runner) asksFirst(w world) time.Duration {
-	if r.fresh || reported(w.owner, r) || r.started(w.statefulSet) == (Start{}) {
+func (r *Runner) firstAnswerWait(w snapshot) time.Duration {
+	if r.pendingReport || reported(w.owner, r) || r.started(w.statefulSet) == (Start{}) {
 		return 0
 	}
-	if r.waits.IsZero() {
-		r.waits = r.now()
+	if r.waitsSince.IsZero() {
+		r.waitsSince = r.now()
 	}
-	return r.waits.Add(r.AskFirst).Sub(r.now())
+	return r.waitsSince.Add(r.AskFirst).Sub(r.now())
 }
 
 func reported(server kinds.Object, r *Runner) bool {
@@ -66,7 +66,7 @@ func reported(server kinds.Object, r *Runner) bool {
 }
 
 // state reports the outcome, with what was learned since the last report.
-func (r *Runner) state(ctx context.Context, w world, f conditions.Finding) error {
+func (r *Runner) reportOutcome(ctx context.Context, w snapshot, f conditions.Finding) error {
 	server := w.owner
 	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(r.runtime(server))
 	if r.Run.Remote == nil {
@@ -76,20 +76,20 @@ func (r *Runner) state(ctx context.Context, w world, f conditions.Finding) error
 	if err := r.putStatus(ctx, server, status); err != nil {
 		return err
 	}
-	r.fresh = false
+	r.pendingReport = false
 	return nil
 }
 
 func (r *Runner) putStatus(
 	ctx context.Context, server kinds.Object, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration,
 ) error {
-	return r.put(ctx, kinds.Of(server).ReportManager, server, kinds.Status(server, status))
+	return r.applyAs(ctx, kinds.Of(server).ReportManager, server, kinds.Status(server, status))
 }
 
 func (r *Runner) stamp(
 	server kinds.Object, conditionType string, f conditions.Finding,
 ) *metav1ac.ConditionApplyConfiguration {
-	return conditions.Stamp(server.GetProxyStatus().Conditions, conditionType, f, observed(server, conditionType, f),
+	return conditions.Stamp(server.GetProxyStatus().Conditions, conditionType, f, observedGeneration(server, conditionType, f),
 		r.now())
 }
 
@@ -97,7 +97,7 @@ func (r *Runner) stamp(
 // only with the finding: a new spec that changes nothing here, such as another
 // number of replicas, would otherwise be a write of every runner. What somebody
 // took out is stated anew: the API server drops a 0.
-func observed(server kinds.Object, conditionType string, f conditions.Finding) int64 {
+func observedGeneration(server kinds.Object, conditionType string, f conditions.Finding) int64 {
 	last := meta.FindStatusCondition(server.GetProxyStatus().Conditions, conditionType)
 	if last != nil && last.ObservedGeneration > 0 && last.Status == f.Status && last.Reason == f.Reason &&
 		last.Message == f.Message {
@@ -108,7 +108,7 @@ func observed(server kinds.Object, conditionType string, f conditions.Finding) i
 
 // runtime is this runner's part of the status.
 func (r *Runner) runtime(server kinds.Object) *v1alpha1ac.RuntimeStatusApplyConfiguration {
-	facts := r.facts(server)
+	facts := r.mergedFacts(server)
 	runtime := v1alpha1ac.RuntimeStatus().
 		WithServerUID(r.Run.Server.UID).
 		WithGeneration(r.mine().Generation).
@@ -128,8 +128,8 @@ func (r *Runner) runtime(server kinds.Object) *v1alpha1ac.RuntimeStatusApplyConf
 // different things do not write in turns; and if nothing stands any more, since
 // one that knew nothing reported on an old view, what is known is said again.
 // What stands of another generation says nothing about this one's backend.
-func (r *Runner) facts(server kinds.Object) Facts {
-	if reported(server, r) && (!r.fresh || r.known.empty()) {
+func (r *Runner) mergedFacts(server kinds.Object) Facts {
+	if reported(server, r) && (!r.pendingReport || r.learned.empty()) {
 		s := server.GetProxyStatus().Runtime
 		stands := Facts{
 			Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts,
@@ -139,7 +139,7 @@ func (r *Runner) facts(server kinds.Object) Facts {
 			return stands
 		}
 	}
-	return r.known
+	return r.learned
 }
 
 // answers is whether MCP answers for this content. True stays: what becomes of
@@ -149,12 +149,12 @@ func (r *Runner) facts(server kinds.Object) Facts {
 // speaks last, and one that was answered over one that was not.
 func (r *Runner) answers(server kinds.Object) conditions.Finding {
 	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendAnswers)
-	news := r.known.Answers
+	news := r.learned.Answers
 	if stands == nil || !reported(server, r) {
 		stands = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAsked, Message: r.notAsked()}
 	}
 	if news.Status != "" && (stands.Status != metav1.ConditionTrue || r.Run.Remote != nil) &&
-		(r.fresh || news.Status == metav1.ConditionTrue || stands.Status == metav1.ConditionUnknown) {
+		(r.pendingReport || news.Status == metav1.ConditionTrue || stands.Status == metav1.ConditionUnknown) {
 		return news
 	}
 	return conditions.Finding{Status: stands.Status, Reason: stands.Reason, Message: stands.Message}
@@ -178,7 +178,7 @@ func (f Facts) empty() bool {
 // stands there alone, so that two replicas do not say it in turns.
 func (r *Runner) finding(server kinds.Object, err error) (conditions.Finding, error) {
 	conflicts, err := apply.Conflicts(err), apply.WithoutConflicts(err)
-	var back *standingBack
+	var back *blocked
 	var problems podtemplate.Problems
 	var unadoptable *apply.Unadoptable
 	switch {
@@ -191,30 +191,30 @@ func (r *Runner) finding(server kinds.Object, err error) (conditions.Finding, er
 	case errors.As(err, &back):
 		return conditions.False(back.reason, back.why), nil
 	case errors.As(err, &unadoptable):
-		return r.steady(server, conditions.NotAdoptable(err)), err // also a policy may stand in the way
+		return r.stabilizeMessage(server, conditions.NotAdoptable(err)), err // also a policy may stand in the way
 	case errors.Is(err, apply.ErrForeign):
 		return conditions.NameTaken(err), nil
 	case errors.As(err, &problems):
 		return conditions.False(v1alpha1.ReasonSpecInvalid, problems.Error()), nil
 	case apply.Refused(err) != nil:
-		return r.steady(server, conditions.False(v1alpha1.ReasonApplyFailed, err.Error())), err
+		return r.stabilizeMessage(server, conditions.False(v1alpha1.ReasonApplyFailed, err.Error())), err
 	}
 	return conditions.Finding{}, err
 }
 
 // reworded is how often the words of a refusal may change.
-const reworded = time.Minute
+const messageChangeInterval = time.Minute
 
 // steady keeps the words of a refusal that stand, of the same reason and workload
 // generation. They are the API server's, or a webhook's, and may be others each
 // time: each change is a write, which wakes the pass that is refused again.
-func (r *Runner) steady(server kinds.Object, f conditions.Finding) conditions.Finding {
+func (r *Runner) stabilizeMessage(server kinds.Object, f conditions.Finding) conditions.Finding {
 	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendApplied)
 	now := r.now()
 	news := stands == nil || stands.Reason != f.Reason || !reported(server, r)
 	switch {
-	case news || r.reworded.IsZero() || now.Sub(r.reworded) >= reworded:
-		r.reworded = now
+	case news || r.messageChanged.IsZero() || now.Sub(r.messageChanged) >= messageChangeInterval:
+		r.messageChanged = now
 	default:
 		f.Message = stands.Message
 	}

@@ -71,7 +71,7 @@ func TestAConditionSpeaksOfAGenerationThatWas(t *testing.T) {
 				ProxyWorkloadStatus: v1alpha1.ProxyWorkloadStatus{Conditions: []metav1.Condition{tc.stands}},
 			},
 		}
-		if got := observed(server, "BackendAnswers", said); got != tc.want {
+		if got := observedGeneration(server, "BackendAnswers", said); got != tc.want {
 			t.Errorf("%s: it speaks of %d, want %d", name, got, tc.want)
 		}
 	}

@@ -53,18 +53,18 @@ type Runner struct {
 	AskFirst time.Duration
 
 	// waits is since when it does.
-	waits time.Time
+	waitsSince time.Time
 	// rendered is the backend's StatefulSet, nil until it is asked for.
 	rendered *appsv1ac.StatefulSetApplyConfiguration
 	// known is what was learned last; fresh says that it waits to be reported.
-	known Facts
-	fresh bool
+	learned Facts
+	pendingReport bool
 	// reworded is when the words of a refusal that stands last changed.
-	reworded time.Time
+	messageChanged time.Time
 	// written are the writes of this pass that are worth telling, and again is when
 	// another pass is due though nothing happens, 0 if none is.
 	written []apply.Outcome
-	again   time.Duration
+	nextPass   time.Duration
 	// standing is what the pass has last seen of Report.Standing.
 	standing Standing
 }
@@ -99,7 +99,7 @@ type Standing struct {
 
 // looks is how often a pass reads anew after it met an object that had moved.
 // What moves more often than that is left to the queue.
-const looks = 4
+const maxAttempts = 4
 
 // Disagreement is why this runner may never apply anything, nil if it may. The
 // number and hash that the pod was made with, the file's, and the hash of the
@@ -126,7 +126,7 @@ func (r *Runner) mine() revision.Revision {
 }
 
 // Learn takes what was learned from the backend. The next pass reports it.
-func (r *Runner) Learn(facts Facts) { r.known, r.fresh = facts, true }
+func (r *Runner) Learn(facts Facts) { r.learned, r.pendingReport = facts, true }
 
 // Pass looks once at everything and brings the backend closer to the run
 // config. ctx must end when SIGTERM comes: nothing is written after that.
@@ -138,12 +138,12 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	if err := r.Disagreement(); err != nil {
 		return Report{Waiting: err.Error()}, nil //nolint:nilerr // it is what the report says; another pass would say the same
 	}
-	r.written, r.again = nil, 0
+	r.written, r.nextPass = nil, 0
 	reader, live := r.Reader, false
 	for look := 1; ; look++ {
-		report, err := r.look(ctx, reader, live)
-		if !moved(err) || look == looks {
-			report.Written, report.Again, report.Standing = r.written, apply.Soonest(r.again, report.Again), r.standing
+		report, err := r.attempt(ctx, reader, live)
+		if !isStale(err) || look == maxAttempts {
+			report.Written, report.Again, report.Standing = r.written, apply.Soonest(r.nextPass, report.Again), r.standing
 			return report, err
 		}
 		reader, live = r.Live, true
@@ -154,11 +154,11 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 var errLookLive = errors.New("the cache is not enough to decide")
 
 // moved reports whether a look met something that it had read otherwise.
-func moved(err error) bool {
+func isStale(err error) bool {
 	return errors.Is(err, errLookLive) || apply.Only(err, apply.WithWatch) != nil
 }
 
-func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Report, error) {
+func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (Report, error) {
 	if err := ctx.Err(); err != nil {
 		return Report{}, err
 	}
@@ -167,13 +167,13 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 		return Report{}, err
 	}
 	r.standing = Standing{PodPort: w.podPort(), Content: r.content(w)}
-	if why := r.idle(w); why != "" {
+	if why := r.skipReason(w); why != "" {
 		return Report{Waiting: why}, nil
 	}
 	if ahead, err := r.ahead(ctx, w, live); ahead > 0 || err != nil {
 		return Report{Waiting: "the cache does not show our last report yet", Again: ahead}, err
 	}
-	if wait := r.asksFirst(w); wait > 0 {
+	if wait := r.firstAnswerWait(w); wait > 0 {
 		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: r.started(w.statefulSet)},
 			nil
 	}
@@ -184,10 +184,10 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	}
 	if r.Run.Remote != nil {
 		report := Report{Finding: r.answers(w.owner), Start: Start{UID: w.owner.GetUID(), Revision: r.mine().Hash}}
-		return report, unlessGone(r.state(ctx, w, conditions.Finding{}))
+		return report, unlessGone(r.reportOutcome(ctx, w, conditions.Finding{}))
 	}
 	decision, err := r.write(ctx, w, live)
-	if settled(err) {
+	if isSettled(err) {
 		return Report{Decision: decision, Waiting: err.Error()}, nil
 	}
 	finding, err := r.finding(w.owner, err)
@@ -195,12 +195,12 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if finding.Reason == "" {
 		return report, err
 	}
-	return report, errors.Join(err, unlessGone(r.state(ctx, w, finding)))
+	return report, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, finding)))
 }
 
 // ahead returns how long to wait for the cache if our own last report is newer
 // than the owner: judged by it, we would report what we reported before once more.
-func (r *Runner) ahead(ctx context.Context, w world, live bool) (time.Duration, error) {
+func (r *Runner) ahead(ctx context.Context, w snapshot, live bool) (time.Duration, error) {
 	if live {
 		return 0, nil
 	}
@@ -208,18 +208,18 @@ func (r *Runner) ahead(ctx context.Context, w world, live bool) (time.Duration, 
 }
 
 // put writes as a manager, and keeps for the report of this pass what came of it.
-func (r *Runner) put(
+func (r *Runner) applyAs(
 	ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration,
 	opts ...apply.Option,
 ) error {
 	outcome, err := r.Applier.As(manager).Apply(ctx, live, ac, opts...)
 	for _, c := range apply.Conflicts(err) {
-		r.again = apply.Soonest(r.again, c.RetryAfter())
+		r.nextPass = apply.Soonest(r.nextPass, c.RetryAfter())
 	}
 	if outcome.Repaired != nil || outcome.TakenOver != nil || outcome.Rewritten != nil {
 		r.written = append(r.written, outcome)
 	}
-	r.again = apply.Soonest(r.again, outcome.Again)
+	r.nextPass = apply.Soonest(r.nextPass, outcome.Again)
 	return err
 }
 
