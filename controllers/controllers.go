@@ -1,5 +1,4 @@
-// Package controllers lists the reconcilers of the operator, and what their
-// shared cache holds.
+// Package controllers lists the reconcilers of the operator, and what their shared cache keeps.
 package controllers
 
 import (
@@ -28,9 +27,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
-// Register adds every reconciler to a manager that was made with the cache of
-// CacheOptions. It returns an error if one cannot be added, or if the cluster lacks one of
-// the kinds.
+// Register adds every reconciler to a manager with the cache of CacheOptions. It returns an error if one cannot be
+// added, or if the cluster lacks one of the kinds.
 func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := checkKindsServed(mgr.GetRESTMapper()); err != nil {
 		return err
@@ -81,7 +79,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// listen has what Events say of pods of these namespaces kept for as long as the manager runs.
+// watchComplaints keeps Events about pods of these namespaces while the manager runs.
 func watchComplaints(mgr ctrl.Manager, namespaces []string) (*complaints.Store, error) {
 	reader, err := client.NewWithWatch(mgr.GetConfig(),
 		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
@@ -94,13 +92,12 @@ func watchComplaints(mgr ctrl.Manager, namespaces []string) (*complaints.Store, 
 	}))
 }
 
-// NewApplier returns the applier of Freehold's contract. live reads from the
-// API server.
+// NewApplier returns the applier of Freehold's contract. live reads from the API server.
 func NewApplier(c client.Client, live client.Reader) *apply.Applier {
 	return apply.New(c, live, NewConverter(c.Scheme()), contract.Freehold())
 }
 
-// NewConverter knows the built-in kinds and those of Freehold.
+// NewConverter has the schemas of the built-in kinds and of Freehold's.
 func NewConverter(scheme *runtime.Scheme) *apply.Converter {
 	return apply.NewConverter(scheme, map[string]managedfields.TypeConverter{
 		v1alpha1.SchemeGroupVersion.Group: applyconfig.NewTypeConverter(scheme),

@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
-// own are the kinds of ours, by the resource that a request names.
+// ownKinds are our kinds by the resource of a request.
 var ownKinds = func() map[string]client.Object {
 	all := map[string]client.Object{}
 	for _, kind := range kinds.All() {
@@ -33,10 +33,9 @@ var ownKinds = func() map[string]client.Object {
 	return all
 }()
 
-// cutter cuts large objects of ours in the answer to a watch. A cache cuts them once they are
-// decoded, for which client-go goes over each byte ten times: whoever writes large objects in
-// one namespace would keep a watch so busy that it shows the changes of all others late, and
-// that the API server closes it.
+// watchTrimmer trims large objects of our kinds in the answer to a watch. A cache trims them only after decoding, for
+// which client-go reads each byte ten times: large objects of one namespace would delay the changes of all others,
+// until the API server closes the watch.
 type watchTrimmer struct {
 	next http.RoundTripper
 	// labels are those that are kept.
@@ -65,17 +64,15 @@ func (c watchTrimmer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// bufferOfEvents is how much of a watch is read at once.
 const watchBuffer = 16 << 10
 
-// events is the body of a watch, in which each event is a line, as clients in other languages
-// expect, too.
+// trimmedWatch is the body of a watch, one event per line, as clients in other languages expect, too.
 type trimmedWatch struct {
 	io.Closer
 	lines  *bufio.Reader
 	kind   reflect.Type
 	labels []string
-	// line is what was read last, rest what is still to be handed out, and err what follows.
+	// line was read last, rest is still to be returned, and err follows.
 	line, rest []byte
 	err        error
 }
@@ -93,7 +90,6 @@ func (e *trimmedWatch) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line.
 func (e *trimmedWatch) next() {
 	e.line = e.line[:0]
 	for e.err = bufio.ErrBufferFull; errors.Is(e.err, bufio.ErrBufferFull); {
@@ -106,8 +102,7 @@ func (e *trimmedWatch) next() {
 	}
 }
 
-// cut is an event with what the cache keeps of its object. What cannot be read is left for
-// client-go to refuse.
+// cut trims the object of an event. Unreadable events are left for client-go to refuse.
 func (e *trimmedWatch) cut(line []byte) []byte {
 	object, ok := reflect.New(e.kind).Interface().(client.Object)
 	event := struct {

@@ -13,15 +13,13 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// byOwner is the index of what a pass lists, by whose it is. It has the name of the
-// label.
+// byOwner indexes objects by their owner, under the name of the label.
 const byOwner = workload.LabelServer
 
-// indexed reads from a manager's cache. A cache walks over the namespace for a label;
-// this one finds the pods and run configs of an owner by the index.
+// indexedReader reads from a manager's cache. A cache scans the namespace for a label; the index finds pods and run
+// configs of an owner directly.
 type indexedReader struct{ client.Reader }
 
-// index adds the index to the cache of a manager.
 func addIndex(ctx context.Context, mgr ctrl.Manager) (indexedReader, error) {
 	configs := &metav1.PartialObjectMetadata{}
 	configs.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)
@@ -35,7 +33,7 @@ func addIndex(ctx context.Context, mgr ctrl.Manager) (indexedReader, error) {
 	return indexedReader{mgr.GetClient()}, nil
 }
 
-// List lists objects, by the index where one owner's are asked for.
+// List uses the index where one owner's objects are asked for.
 func (r indexedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	switch list.(type) {
 	case *corev1.PodList, *metav1.PartialObjectMetadataList:

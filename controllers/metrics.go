@@ -14,13 +14,13 @@ import (
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
-// counts says which objects metrics count: all of these kinds, as a cache has them.
+// registerObjectMetrics counts all objects of these kinds in the cache.
 func registerObjectMetrics(reader client.Reader, scheme *runtime.Scheme, counted ...reconcile.Kind) {
 	sources := make([]metrics.Source, 0, len(counted))
 	for _, kind := range counted {
 		sources = append(sources, metrics.Source{
 			Kind: kind.Kind,
-			// The runner's beside our own.
+			// The runner's conditions, besides our own.
 			Types: append([]string{v1alpha1.ConditionBackendApplied, v1alpha1.ConditionBackendAnswers}, kind.Conditions...),
 			List: func(ctx context.Context) ([][]metav1.Condition, error) {
 				return allConditions(ctx, reader, scheme, kind)
@@ -38,7 +38,7 @@ func allConditions(
 		return nil, err
 	}
 	list := empty.(client.ObjectList)
-	// They are only looked at.
+	// Safe, because they are only read.
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,6 @@ func allConditions(
 	return all, err
 }
 
-// conditionsOf are those in the status of an object of ours.
 func conditionsOf(object runtime.Object) []metav1.Condition {
 	if workload, ok := object.(kinds.Object); ok {
 		return workload.GetProxyStatus().Conditions

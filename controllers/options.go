@@ -26,20 +26,18 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// Options are what the operator is started with.
+// Options are the settings of the operator.
 type Options struct {
 	// Workload goes into every server's pods.
 	Workload podtemplate.Options
-	// IdentityNamespace is where the ServiceAccounts are that the controllers
-	// write as; empty if the process writes as itself.
+	// IdentityNamespace has the ServiceAccounts that the controllers write as; empty if the process writes as itself.
 	IdentityNamespace string
-	// Concurrency is how many objects of each kind are reconciled at once;
-	// DefaultConcurrency if zero.
+	// Concurrency is how many objects of each kind are reconciled at once; DefaultConcurrency if zero.
 	Concurrency int
-	// ConfigRolloutShare is how many of a hundred servers that refer to a changed
-	// configuration take it at a time; rollout.DefaultPercent if zero.
+	// ConfigRolloutShare is the percentage of referring servers that take a changed configuration at a time;
+	// rollout.DefaultPercent if zero.
 	ConfigRolloutShare int
-	// Namespaces are those that the cache holds, and of whose pods Events are read; all if empty.
+	// Namespaces are those that the cache holds, and whose pods' Events are read; all if empty.
 	Namespaces []string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
@@ -47,10 +45,9 @@ type Options struct {
 	SkipNameValidation bool
 }
 
-// How hard an operator works unless told otherwise: objects of each kind reconciled at once,
-// requests a second to the API server, and requests at once. The first is what
-// limits it, since a pass sends one request at a time; the others are above what
-// that comes to, and bound a defect (docs/maintainers/performance.md).
+// The defaults: objects of each kind reconciled at once, requests a second to the API server, and requests at once.
+// The first is the effective limit, since a pass sends one request at a time; the others only bound a defect
+// (docs/maintainers/performance.md).
 const (
 	DefaultConcurrency = 8
 	DefaultQPS         = 1000
@@ -67,22 +64,19 @@ func (o Options) controller() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
 		SkipNameValidation:      &o.SkipNameValidation,
-		// The default's longest wait is a quarter of an hour, which a server would
-		// wait after an outage of the API server that has long ended.
+		// The default's longest wait is a quarter of an hour, long after an outage of the API server has ended.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		NewQueue:    newQueue(concurrency),
 	}
 }
 
-// A pass that failed is tried again after firstRetry, then after twice as long
-// each time, and at least every lastRetry.
+// A failed pass is tried again after firstRetry, then after twice as long each time, up to lastRetry.
 const (
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
 )
 
-// NewScheme knows the kinds that Freehold reads and writes, and not all of Kubernetes',
-// which take memory.
+// NewScheme has only the kinds that Freehold reads and writes: all of Kubernetes' take memory.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	kinds := runtime.SchemeBuilder{
@@ -92,9 +86,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, kinds.AddToScheme(scheme)
 }
 
-// CacheOptions is a cache that holds only what is ours: children and pods by
-// label. It never holds a Secret. With namespaces it watches only those. Of our kinds it holds
-// the labels that they hand down. It reads as the configuration says.
+// CacheOptions describes a cache that keeps only our objects: children and pods by label, in these namespaces or all.
+// It never keeps a Secret. Of our kinds it keeps the labels in handedDown. config is for its requests.
 func CacheOptions(config *rest.Config, namespaces []string, handedDown ...string) (cache.Options, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return watchTrimmer{next, handedDown} })
@@ -109,7 +102,7 @@ func CacheOptions(config *rest.Config, namespaces []string, handedDown ...string
 	selector := labels.NewSelector().Add(*ours)
 	shared := newInterner(handedDown...)
 	options := cache.Options{
-		// A kind that nobody registered must not grow an informer by accident.
+		// A kind that nobody registered must not start an informer by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject:                    map[client.Object]cache.ByObject{},
 		HTTPClient:                  reads,

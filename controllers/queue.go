@@ -7,11 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// newQueue is a queue for so many workers that is fair to namespaces: the next pass is
-// that of the namespace with the fewest under way, and no namespace has all workers. So
-// one whose servers wake all the time delays its own, and of others a change finds a
-// worker that is free. controller-runtime's own queue, which this takes the place of,
-// orders by priority and age, and knows neither namespaces nor what is under way.
+// newQueue returns a queue that is fair to namespaces: the next pass is that of the namespace with the fewest in
+// progress, and no namespace has all workers. A namespace whose servers wake constantly delays only its own.
+// controller-runtime's queue, which this replaces, orders by priority and age only.
 func newQueue(
 	workers int,
 ) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
@@ -30,13 +28,12 @@ func newQueue(
 	}
 }
 
-// mostOf is how many of so many workers one namespace may have: all but a quarter, and
-// one at least. Each pass that is under way slows the others down, so what is kept free
-// is also what the API server answers sooner.
+// maxPerNamespace is how many of the workers one namespace may have: all but a quarter, at least one. Each pass in
+// progress slows the others down, so a free worker also gets faster answers.
 func maxPerNamespace(workers int) int { return max(1, workers-max(1, workers/4)) }
 
-// fair tells the order when a pass has ended. The worker whose pass it was asks for the
-// next one then, so nobody else has to be woken.
+// notifyingQueue tells the fairQueue when a pass has ended. Its worker then asks for the next one, so nobody else has
+// to be woken.
 type notifyingQueue struct {
 	workqueue.TypedInterface[reconcile.Request]
 	queue *fairQueue
@@ -48,28 +45,27 @@ func (f notifyingQueue) Done(r reconcile.Request) {
 	f.TypedInterface.Done(r)
 }
 
-// turns keeps what waits by namespace, first in, first out. The queue around it keeps
-// out what waits already.
+// fairQueue keeps waiting requests by namespace, first in, first out. The queue around it removes duplicates.
 type fairQueue struct {
-	// most is how many passes of one namespace are under way at once.
+	// maxPerNamespace is how many passes of one namespace run at once.
 	maxPerNamespace int
 
 	mu         sync.Mutex
 	namespaces map[string]*lane
-	// order are the namespaces of which any waits, the next one first among equals.
+	// order are the namespaces with waiting requests, the next one first among equals.
 	order []string
 }
 
-// lane is a namespace: what waits of it, and how many of its passes are under way.
+// lane has a namespace's waiting requests, and the number of its running passes.
 type lane struct {
 	waiting  []reconcile.Request
 	underway int
 }
 
-// Touch changes nothing: what is added again keeps its place.
+// Touch changes nothing: a request that is added again keeps its place.
 func (q *fairQueue) Touch(reconcile.Request) {}
 
-// Push adds to the end of a namespace.
+// Push appends to the lane of its namespace.
 func (q *fairQueue) Push(r reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,8 +92,8 @@ func (q *fairQueue) Len() int {
 	return count
 }
 
-// Pop takes the first of the namespace with the fewest passes under way, which is then
-// the last among equals. It is called only where Len is not 0.
+// Pop takes the first request of the namespace with the fewest running passes, which then becomes the last among
+// equals. It is called only if Len is not 0.
 func (q *fairQueue) Pop() reconcile.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,7 +114,6 @@ func (q *fairQueue) Pop() reconcile.Request {
 	return first
 }
 
-// ended says that a pass is no longer under way.
 func (q *fairQueue) ended(r reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

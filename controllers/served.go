@@ -10,9 +10,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// served returns an error that names the kinds of ours that the cluster does not have,
-// as where its CRDs are those of an older release. What the API server does not answer
-// is left to who asks it next.
+// checkKindsServed returns an error that names our kinds which the cluster lacks, as with CRDs of an older release.
+// If the API server does not answer, the next request reports it.
 func checkKindsServed(mapper meta.RESTMapper) error {
 	var objects []ownership.Object
 	for _, w := range contract.Workloads() {

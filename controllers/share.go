@@ -13,22 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The objects of a server say much in the same words, and so do the proxies of all
-// servers; each object comes from the API server with words of its own. These bound
-// what is kept of objects that are gone.
+// The objects of one server repeat each other's strings, and the proxies of all servers each other's templates, but
+// each object is decoded into its own copies. These bound what is kept of objects that are gone.
 const (
-	// mostTexts is how many texts, lists and maps of them are kept, and longText how long a
-	// text or a list is at most. A map or a list of more than fewTexts is its object's own.
+	// maxTexts bounds the kept texts, lists and maps; maxTextLength a text or a whole list. Larger lists and maps than
+	// maxListLength are not shared.
 	maxTexts, maxTextLength, maxListLength = 1 << 13, 64, 8
-	// mostParts is how many parts of pod templates are kept, and largePart their size at
-	// most, as protobuf.
+	// maxParts bounds the kept parts of pod templates, and maxPartSize each part, as protobuf.
 	maxParts, maxPartSize = 1 << 8, 2 << 10
 )
 
-// shared keeps once what objects of the cache have in common. They may have it in
-// common, because whoever reads them copies before a change.
+// interner lets objects of the cache share equal values. That is safe because readers copy before a change.
 type interner struct {
-	// labels are what is kept of objects of ours.
+	// labels are those kept of objects of our kinds.
 	labels []string
 
 	mu    sync.Mutex
@@ -46,7 +43,7 @@ func newInterner(labels ...string) *interner {
 	}
 }
 
-// slim is what the cache stores of an object: what a pass reads of it.
+// trim is the transform of the cache: it keeps of an object what a pass reads.
 func (s *interner) trim(obj any) (any, error) {
 	obj = trimForCache(obj, s.labels)
 	s.mu.Lock()
@@ -89,7 +86,7 @@ func (s *interner) metadata(o client.Object) {
 	}
 }
 
-// template shares what names no server, unless its user did in an overlay.
+// template shares the parts of a proxy's template that name no server, unless an overlay does.
 func (s *interner) template(t *corev1.PodTemplateSpec) {
 	t.Labels, t.Annotations = s.internMap(t.Labels), s.internMap(t.Annotations)
 	pod := &t.Spec
@@ -99,7 +96,8 @@ func (s *interner) template(t *corev1.PodTemplateSpec) {
 	for i := range pod.Volumes {
 		source := &pod.Volumes[i].VolumeSource
 		if source.Projected != nil {
-			source.Projected = s.internPart(corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: *source}}}).Volumes[0].Projected
+			source.Projected = s.internPart(corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: *source}}}).
+				Volumes[0].Projected
 		}
 	}
 }
@@ -110,7 +108,6 @@ func (s *interner) states(of []corev1.ContainerStatus) {
 	}
 }
 
-// part is the one that says the same.
 func (s *interner) internPart(one corev1.PodSpec) corev1.PodSpec {
 	if size := one.Size(); size == 0 || size > maxPartSize {
 		return one
@@ -128,7 +125,6 @@ func (s *interner) internAll(texts ...*string) {
 	}
 }
 
-// pairs is the map that says the same.
 func (s *interner) internMap(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
@@ -146,7 +142,7 @@ func (s *interner) internMap(of map[string]string) map[string]string {
 	return firstStored(s.maps, [sha256.Size]byte(hash.Sum(nil)), all, maxTexts)
 }
 
-// list is the list that says the same; one that is short, since most lists are verbs.
+// internList shares short lists, most of which are verbs.
 func (s *interner) internList(of []string) []string {
 	size := 0
 	of = slices.Clone(of) // it may be one that is shared already
@@ -167,7 +163,7 @@ func (s *interner) intern(text string) string {
 	return firstStored(s.texts, text, text, maxTexts)
 }
 
-// kept is what is kept under the key: value, where it is the first.
+// firstStored returns the value stored under key, which is value if it is the first.
 func firstStored[K comparable, V any](all map[K]V, key K, value V, most int) V {
 	if first, ok := all[key]; ok {
 		return first

@@ -21,16 +21,16 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// Whoever may create an object in a namespace can give it our label, and make it
-// large: what the cache keeps of an object that is not ours is bounded. mostOfPod is how many
-// gates, or volumes with an image, are kept of a pod, and longName how long a name in them is.
+// Anyone who can create an object in a namespace can give it our label and make it large, so what is kept of foreign
+// objects is bounded: maxPodItems gates, or volumes with an image, of a pod, each with a name of at most
+// maxNameLength.
 const (
-	maxPodItems = 3
-	maxNameLength  = 253
+	maxPodItems   = 3
+	maxNameLength = 253
 )
 
-// slim keeps of an object what a pass reads, before the cache stores it; of those of ours
-// these labels. It changes nothing of an object that it has slimmed already.
+// trimForCache keeps of an object what a pass reads, with these labels if it is of our kinds. It does not change an
+// object that it has trimmed before.
 func trimForCache(obj any, labels []string) any {
 	switch o := obj.(type) {
 	case *corev1.Pod:
@@ -52,14 +52,13 @@ func trimForCache(obj any, labels []string) any {
 	return obj
 }
 
-// tooLarge reports whether obj is larger, as protobuf, than what is kept whole.
+// tooLarge compares the size as protobuf.
 func tooLarge(obj client.Object) bool {
 	sized, ok := obj.(interface{ Size() int })
 	return ok && sized.Size() > reconcile.LargeObject
 }
 
-// metadataOnly is an object of which no more is known than that it is there. A pass reads
-// it live if it has a child's name.
+// metadataOnly keeps only that the object exists. A pass reads it live if it has a child's name.
 func metadataOnly(obj client.Object) client.Object {
 	small, ok := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	if !ok {
@@ -74,8 +73,8 @@ func metadataOnly(obj client.Object) client.Object {
 	return small
 }
 
-// slimOwn keeps what a pass over an object of a kind of ours reads: not the copy of it
-// that kubectl apply keeps. Of a large one it keeps what others read of it.
+// trimOwn keeps of an object of our kinds what passes read, without kubectl apply's copy of it. Of a large one it
+// keeps what passes over other objects read.
 func trimOwn(object client.Object, labels []string) client.Object {
 	if reconcile.IsCut(object) {
 		return object
@@ -88,13 +87,14 @@ func trimOwn(object client.Object, labels []string) client.Object {
 	digest, small := digestOf(object), metadataOnly(object)
 	small.SetGeneration(object.GetGeneration())
 	small.SetDeletionTimestamp(object.GetDeletionTimestamp())
-	small.SetFinalizers(filtered(object.GetFinalizers(), func(name string) bool { return slices.Contains(finalizers, name) }))
+	small.SetFinalizers(filtered(object.GetFinalizers(),
+		func(name string) bool { return slices.Contains(finalizers, name) }))
 	copyShared(object, small)
 	reconcile.Cut(small, digest)
 	return small
 }
 
-// digestOf names what a configuration says; nothing does what another object says.
+// digestOf identifies what a configuration says; empty for other objects.
 func digestOf(object client.Object) string {
 	config, ok := object.(frame.Object)
 	if !ok {
@@ -104,7 +104,6 @@ func digestOf(object client.Object) string {
 	return digest
 }
 
-// finalizers are those of ours.
 var finalizers = func() (names []string) {
 	for _, w := range contract.Workloads() {
 		names = append(names, w.Finalizer)
@@ -115,7 +114,7 @@ var finalizers = func() (names []string) {
 	return names
 }()
 
-// cutOwn keeps whom a large object refers to and how it fares, which passes over others read.
+// copyShared copies the references and status of a large object, which passes over others read.
 func copyShared(from, to client.Object) {
 	switch from := from.(type) {
 	case *v1alpha1.MCPServer:
@@ -136,8 +135,8 @@ func sharedSpec(from *v1alpha1.ProxyWorkloadSpec) v1alpha1.ProxyWorkloadSpec {
 	return small
 }
 
-// slimChild drops from a child, in place, what no pass reads of it: nearly all that the
-// runner writes, such as what the user's containers are started with.
+// trimChild drops from a child, in place, what no pass reads: nearly all that the runner writes, such as the
+// containers' commands.
 func trimChild(child client.Object) client.Object {
 	switch o := child.(type) {
 	case *appsv1.Deployment:
@@ -176,8 +175,8 @@ func volumeNames(of []corev1.Volume) []corev1.Volume {
 	return small
 }
 
-// slimPod keeps what a pass reads of a pod: whose it is, which content it runs,
-// how it fares and how long it may take to end. Pods are never written, so their managedFields may go too.
+// trimPod keeps a pod's owner, content, status and grace period. Pods are never written, so their managedFields go
+// too.
 func trimPod(pod *corev1.Pod) *corev1.Pod {
 	pod.ObjectMeta = metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
@@ -208,7 +207,6 @@ func schedulingGates(of []corev1.PodSchedulingGate) (small []corev1.PodSchedulin
 	return small
 }
 
-// images are the volumes whose content is an image.
 func imageVolumes(of []corev1.Volume) (small []corev1.Volume) {
 	for i := range of {
 		if of[i].Image != nil && len(small) < maxPodItems {
@@ -221,12 +219,11 @@ func imageVolumes(of []corev1.Volume) (small []corev1.Volume) {
 	return small
 }
 
-// cut is a copy, since a part of a text keeps the whole.
+// truncated copies, because a substring keeps the whole text in memory.
 func truncated(text string) string {
 	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxNameLength)]), "")
 }
 
-// states are how containers fare, and of which image.
 func containerStates(of []corev1.ContainerStatus) []corev1.ContainerStatus {
 	small := make([]corev1.ContainerStatus, len(of))
 	for i, c := range of {
@@ -238,8 +235,7 @@ func containerStates(of []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return small
 }
 
-// only are the items to keep, in a new list, since one that lost items stays as long in
-// memory.
+// filtered returns a new slice, because a shortened one keeps its memory.
 func filtered[T any](from []T, keep func(T) bool) []T {
 	var to []T
 	for _, item := range from {
@@ -250,7 +246,7 @@ func filtered[T any](from []T, keep func(T) bool) []T {
 	return to
 }
 
-// picked is a new map, since one that grew stays as large when keys go.
+// withKeys returns a new map, because one that loses keys keeps its memory.
 func withKeys(from map[string]string, keys ...string) map[string]string {
 	to := make(map[string]string, len(keys))
 	for _, key := range keys {

@@ -15,50 +15,44 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// object is one of the backend's objects: how it was read, nil if it was not
-// there, and how it should be.
+// child is one of the backend's objects: as read, nil if absent, and as intended.
 type child struct {
 	kind   string
 	live   client.Object
 	intent runtime.ApplyConfiguration
-	// under is the intent as another revision would state it, nil for an object that
-	// always carries the latest.
+	// atRevision is the intent at another revision, nil for an object that always carries the latest.
 	atRevision func(revision.Revision) runtime.ApplyConfiguration
 }
 
-// standingBack is the error of an object that is not this runner's to write
-// now. It names what stands in the way.
+// blocked is the error of an object that this runner must not write now. It names the obstacle.
 type blocked struct {
 	why string
-	// reason is StandingBack where time cures it, else one that says so.
+	// reason is StandingBack where time cures it, else a specific one.
 	reason string
 }
 
 func (e *blocked) Error() string { return e.why }
 
-// errBeingDeleted is the error of an object that is being deleted: whatever was
-// written to it would be lost. Its end is an event.
+// errBeingDeleted: the object is being deleted, so a write would be lost. Its end is an event.
 var errBeingDeleted = errors.New("an object of the backend is being deleted")
 
-// errOtherContent is the error of an object with other content under our number. The
-// runner of that content reports; two reports in turns would never end.
+// errOtherContent: the object has other content under our number. Its runner reports; if both did, the reports would
+// alternate for ever.
 var errOtherContent = errors.New("an object of the backend carries other content under the same workload generation")
 
-// settled reports whether there is nothing to do and nothing to say.
+// isSettled reports whether there is nothing to do and nothing to report.
 func isSettled(err error) bool {
 	return errors.Is(err, errBeingDeleted) || errors.Is(err, errOtherContent) ||
 		errors.Is(err, apply.ErrNamespaceTerminating)
 }
 
-// write brings the three objects to the run config's content. The StatefulSet
-// is first, because its revision decides for all; each Service then passes the gate
-// on its own revision, for the StatefulSet may have been raised since. A field conflict
-// on one of them does not keep the others from being made.
+// write applies the run config's content to the three objects. The StatefulSet comes first, because its revision
+// decides for all; each Service then passes the gate on its own revision, since the StatefulSet may have been raised
+// meanwhile. A field conflict on one object does not stop the others.
 //
-// The StatefulSet is raised also where only the proxy's half is new: that write keeps
-// out a runner of an older generation that decided before it. A Service that is right
-// then keeps its revision, which is that of the last change of the backend: a runner
-// below that cannot write it, and those above mean the same by it.
+// The StatefulSet is raised even if only the proxy's half is new: that keeps out a runner of an older generation that
+// decided earlier. An unchanged Service keeps its revision, that of the backend's last change: a lower runner cannot
+// write it, and higher ones agree with it.
 func (r *Runner) write(ctx context.Context, w snapshot, live bool) (revision.Decision, error) {
 	statefulSet, err := r.statefulSet(w)
 	if err != nil {
@@ -82,8 +76,8 @@ func (r *Runner) write(ctx context.Context, w snapshot, live bool) (revision.Dec
 	return decision, err
 }
 
-// obstacles are what keeps the objects, of which the last is the StatefulSet, from being taken over together: its pods
-// are of no use to who calls them by a Service that stays in another hand. A StatefulSet with a revision is ours.
+// obstacles are what keeps the objects, the last of which is the StatefulSet, from being taken over together: pods
+// are of no use behind a Service of another owner. A StatefulSet with a revision is ours.
 func (r *Runner) obstacles(ctx context.Context, objects []child, live bool) error {
 	rev, exists, err := r.liveRevision(objects[len(objects)-1])
 	if !exists || err != nil || rev.Valid() || !live {
@@ -96,11 +90,9 @@ func (r *Runner) obstacles(ctx context.Context, objects []child, live bool) erro
 	return errors.Join(errs...)
 }
 
-// through writes an object if the gate lets it pass: every write is conditional
-// on what the gate was shown, a birth on absence and all else on the version
-// that was read. An absence that only a cache knows is not believed, and neither
-// is a revision that was lost: since it was read, a newer runner may have reported,
-// or the server been suspended.
+// gatedApply writes an object if the gate allows it. Each write is conditional on what the gate saw: a birth on
+// absence, all others on the version that was read. An absence or a lost revision is not believed from a cache: a
+// newer runner may have reported since, or the server been suspended.
 func (r *Runner) gatedApply(ctx context.Context, o child, live bool) (revision.Decision, error) {
 	rev, exists, err := r.liveRevision(o)
 	if err != nil {
@@ -125,8 +117,7 @@ func (r *Runner) gatedApply(ctx context.Context, o child, live bool) (revision.D
 	return decision, r.applyAs(ctx, contract.RunnerBackend, o.live, o.intent, apply.AtVersion)
 }
 
-// stands reads the revision of an object. The error says that it may not be judged
-// by its revision at all.
+// liveRevision reads the revision of an object. An error means that the revision must not be used to decide.
 func (r *Runner) liveRevision(o child) (rev revision.Revision, exists bool, err error) {
 	if o.live == nil {
 		return revision.Revision{}, false, nil

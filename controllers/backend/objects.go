@@ -14,10 +14,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// statefulSet is the backend's StatefulSet. It is rendered once, because the run
-// config never changes. The error is podtemplate.Problems: the operator renders
-// content before it claims a number for it, so only a runner and an operator of
-// different versions disagree about that.
+// statefulSet renders the backend's StatefulSet once, because the run config never changes. The error is
+// podtemplate.Problems: the operator renders content before it claims it, so only a runner and an operator of
+// different versions disagree.
 func (r *Runner) statefulSet(w snapshot) (child, error) {
 	if r.rendered == nil {
 		rendered, err := workload.Backend(r.Run)
@@ -26,7 +25,7 @@ func (r *Runner) statefulSet(w snapshot) (child, error) {
 		}
 		r.rendered = rendered
 	}
-	// A copy as far down as the next lines write.
+	// Copied as deep as the next lines write.
 	intent, spec, template, pod := *r.rendered, *r.rendered.Spec, *r.rendered.Spec.Template, *r.rendered.Spec.Template.Spec
 	intent.Spec, spec.Template, template.Spec = &spec, &template, &pod
 	meta := *intent.ObjectMetaApplyConfiguration
@@ -41,20 +40,19 @@ func (r *Runner) statefulSet(w snapshot) (child, error) {
 	return o, nil
 }
 
-// Start names one start of the backend: as long as it is the same, so is what
-// the backend says about itself.
+// Start identifies one start of the backend: its facts hold while it stays the same.
 type Start struct {
 	UID      types.UID
 	Revision string
 }
 
-// hasContent reports whether the backend's pods are to run this runner's content,
-// whichever revision the StatefulSet carries.
+// hasContent reports whether the backend's pods should run this runner's content, whichever revision the StatefulSet
+// carries.
 func (r *Runner) hasContent(s *appsv1.StatefulSet) bool {
 	return s != nil && s.Spec.Template.Annotations[workload.AnnotationBackendHash] == r.Run.Rendering.Backend
 }
 
-// content names what all pods of the backend run, whoever wrote it; empty while it is being replaced.
+// content identifies what all backend pods run, whoever wrote it; empty during a rollout.
 func (r *Runner) content(w snapshot) string {
 	switch s := w.statefulSet; {
 	case r.Run.Remote != nil:
@@ -66,9 +64,8 @@ func (r *Runner) content(w snapshot) string {
 	}
 }
 
-// started is the start of the backend that has this runner's content, zero
-// until all its pods are of one revision and one of them is ready. Content of
-// the proxy alone leaves it as it is.
+// started is the start of the backend with this runner's content, zero until all pods have one revision and one is
+// ready. New content of the proxy alone does not change it.
 func (r *Runner) started(s *appsv1.StatefulSet) Start {
 	if s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas ||
 		s.Status.ReadyReplicas == 0 {
@@ -80,7 +77,7 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 	return Start{UID: s.UID, Revision: s.Status.UpdateRevision}
 }
 
-// services are where the proxy calls, and what names each backend pod.
+// services are the Service that the proxy calls, and the one that names each pod.
 func (r *Runner) services(w snapshot) []child {
 	meta := workload.RunnersObjects(w.owner)
 	service, headless := r.service("Service", workload.BackendService, meta),

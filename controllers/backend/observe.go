@@ -15,9 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// world is everything a look sees. What is nil was not there.
+// snapshot is what one attempt has read; nil for what was absent.
 type snapshot struct {
-	// owner is the object whose proxy this is.
 	owner       kinds.Object
 	statefulSet *appsv1.StatefulSet
 	service     *corev1.Service
@@ -36,9 +35,8 @@ func (w snapshot) podPort() int32 {
 	return 0
 }
 
-// observe reads the world, once. The server comes last: a newer runner reports
-// before it writes, so that what was read of an object is not newer than what
-// the report says that was read after it.
+// observe reads everything once, the server last: a newer runner reports before it writes, so no object is newer than
+// the report that was read after it.
 func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, error) {
 	name := r.Run.Server.Name
 	w := snapshot{}
@@ -58,7 +56,6 @@ func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, e
 	return w, r.readOwner(ctx, reader, &w)
 }
 
-// readOwner reads the object whose proxy this is.
 func (r *Runner) readOwner(ctx context.Context, reader client.Reader, w *snapshot) error {
 	kind, known := kinds.Named(r.Run.Server.Kind)
 	if !known {
@@ -73,7 +70,7 @@ func (r *Runner) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.Run.Server.Namespace, Name: name}
 }
 
-// get reads into obj and returns it, or nil if it is not there.
+// get reads into obj and returns it, or nil if it is absent.
 func get[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, obj T) (T, error) {
 	var none T
 	err := reader.Get(ctx, key, obj)
@@ -86,8 +83,7 @@ func get[T client.Object](ctx context.Context, reader client.Reader, key client.
 	return obj, nil
 }
 
-// idle says why this runner has nothing to do in this world, neither to apply
-// nor to report. It is empty if it has.
+// skipReason says why this runner must neither apply nor report, or is empty.
 func (r *Runner) skipReason(w snapshot) string {
 	mine, kind := r.mine().Generation, cmp.Or(r.Run.Server.Kind, "MCPServer")
 	if w.owner == nil {
@@ -101,11 +97,10 @@ func (r *Runner) skipReason(w snapshot) string {
 	case w.owner.GetProxySpec().Suspend:
 		return "the " + kind + " is suspended"
 	case status.Workload == nil || status.Workload.Generation < mine:
-		// A status that was lost, until the operator has recovered the number.
-		// The API server would refuse our report.
+		// The status was lost, and the operator has not recovered the number yet. The API server would refuse our report.
 		return fmt.Sprintf("status.workload of the %s does not know workload generation %d", kind, mine)
 	case status.Workload.Generation == mine && status.Workload.Hash != r.mine().Hash:
-		// Born under this number, our content would keep the claimed one out.
+		// A birth of our content under this number would keep the claimed content out.
 		return fmt.Sprintf("workload generation %d was claimed for other content", mine)
 	case status.Runtime != nil && status.Runtime.Generation > mine:
 		return fmt.Sprintf("workload generation %d has reported, ours is %d", status.Runtime.Generation, mine)

@@ -17,10 +17,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// Facts are what a backend says about itself. A count that is nil could not be
-// learned.
+// Facts are what a backend reports about itself; nil for an unknown count.
 type Facts struct {
-	// Answers is what BackendAnswers is to say; zero while it was not asked.
+	// Answers is the finding of BackendAnswers, zero before the first probe.
 	Answers          conditions.Finding
 	Server           *v1alpha1.ServerInfo
 	ProtocolVersions []string
@@ -29,9 +28,8 @@ type Facts struct {
 	Resources        *int32
 }
 
-// announce says, before anything is written, that this generation runs. It
-// sends nothing where that already stands. What it says about the backend's
-// objects stays as it is until the gate has spoken.
+// announce reports this generation before anything is written. It sends nothing if that is reported already, and
+// leaves the rest of the report as it is until the gate has decided.
 func (r *Runner) announce(ctx context.Context, w snapshot) error {
 	server := w.owner
 	if reported(server, r) {
@@ -47,9 +45,8 @@ func (r *Runner) announce(ctx context.Context, w snapshot) error {
 		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
 }
 
-// asksFirst is how long the first report still waits for what the backend says. Where
-// only the proxy's half is new, a backend of this content runs already, and one report
-// tells all.
+// firstAnswerWait is how long the first report still waits for the backend's answer. If only the proxy's half is new,
+// a backend of this content runs already, and one report suffices.
 func (r *Runner) firstAnswerWait(w snapshot) time.Duration {
 	if r.pendingReport || reported(w.owner, r) || r.started(w.statefulSet) == (Start{}) {
 		return 0
@@ -65,7 +62,7 @@ func reported(server kinds.Object, r *Runner) bool {
 	return runtime != nil && runtime.Generation == r.mine().Generation && runtime.ServerUID == r.Run.Server.UID
 }
 
-// state reports the outcome, with what was learned since the last report.
+// reportOutcome reports the result, with what was learned since the last report.
 func (r *Runner) reportOutcome(ctx context.Context, w snapshot, f conditions.Finding) error {
 	server := w.owner
 	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(r.runtime(server))
@@ -89,14 +86,14 @@ func (r *Runner) putStatus(
 func (r *Runner) stamp(
 	server kinds.Object, conditionType string, f conditions.Finding,
 ) *metav1ac.ConditionApplyConfiguration {
-	return conditions.Stamp(server.GetProxyStatus().Conditions, conditionType, f, observedGeneration(server, conditionType, f),
+	return conditions.Stamp(server.GetProxyStatus().Conditions, conditionType, f,
+		observedGeneration(server, conditionType, f),
 		r.now())
 }
 
-// observed is the metadata.generation that a condition speaks of. It moves
-// only with the finding: a new spec that changes nothing here, such as another
-// number of replicas, would otherwise be a write of every runner. What somebody
-// took out is stated anew: the API server drops a 0.
+// observedGeneration is that of a condition. It changes only with the finding: otherwise a new spec that changes
+// nothing here, such as the replicas, would make every runner write. A removed value is stated again: the API server
+// drops a 0.
 func observedGeneration(server kinds.Object, conditionType string, f conditions.Finding) int64 {
 	last := meta.FindStatusCondition(server.GetProxyStatus().Conditions, conditionType)
 	if last != nil && last.ObservedGeneration > 0 && last.Status == f.Status && last.Reason == f.Reason &&
@@ -123,11 +120,9 @@ func (r *Runner) runtime(server kinds.Object) *v1alpha1ac.RuntimeStatusApplyConf
 	return runtime
 }
 
-// facts are what to say about the backend. What was learned since the last
-// report wins. Else what stands is repeated, so that two replicas which learned
-// different things do not write in turns; and if nothing stands any more, since
-// one that knew nothing reported on an old view, what is known is said again.
-// What stands of another generation says nothing about this one's backend.
+// mergedFacts prefers new facts to reported ones, so that two replicas with different facts do not write alternately.
+// If nothing is reported, since a replica without facts wrote on an old view, known facts are stated again. Facts of
+// another generation do not count.
 func (r *Runner) mergedFacts(server kinds.Object) Facts {
 	if reported(server, r) && (!r.pendingReport || r.learned.empty()) {
 		s := server.GetProxyStatus().Runtime
@@ -142,11 +137,9 @@ func (r *Runner) mergedFacts(server kinds.Object) Facts {
 	return r.learned
 }
 
-// answers is whether MCP answers for this content. True stays: what becomes of
-// the backend later is told by its pods and by the answers to calls. A server that
-// runs elsewhere has no pods to tell it, so there also True gives way to what is
-// learned. Of two replicas that were told different things, the one that learns
-// speaks last, and one that was answered over one that was not.
+// answers is whether MCP answers for this content. True stays, because pods and calls show later problems; for a
+// remote server, which has no pods, new facts replace it. Of two replicas with different facts the last one wins, and
+// a success wins over a failure.
 func (r *Runner) answers(server kinds.Object) conditions.Finding {
 	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendAnswers)
 	news := r.learned.Answers
@@ -171,11 +164,10 @@ func (f Facts) empty() bool {
 	return f.Server == nil && len(f.ProtocolVersions) == 0 && f.Tools == nil && f.Prompts == nil && f.Resources == nil
 }
 
-// finding words how the writes ended. The error is what is left to the queue:
-// also a refusal, because the end of a quota or of a policy is no event here.
+// finding describes the result of the writes. The error is what the queue retries: also a refusal, because the end of
+// a quota or policy is no event here.
 //
-// Where another manager holds fields of the backend the words follow from what
-// stands there alone, so that two replicas do not say it in turns.
+// A field conflict is described from the live object alone, so that two replicas agree.
 func (r *Runner) finding(server kinds.Object, err error) (conditions.Finding, error) {
 	conflicts, err := apply.Conflicts(err), apply.WithoutConflicts(err)
 	var back *blocked
@@ -202,12 +194,11 @@ func (r *Runner) finding(server kinds.Object, err error) (conditions.Finding, er
 	return conditions.Finding{}, err
 }
 
-// reworded is how often the words of a refusal may change.
+// messageChangeInterval is how often the message of a refusal may change.
 const messageChangeInterval = time.Minute
 
-// steady keeps the words of a refusal that stand, of the same reason and workload
-// generation. They are the API server's, or a webhook's, and may be others each
-// time: each change is a write, which wakes the pass that is refused again.
+// stabilizeMessage keeps the reported message for the same reason and workload generation. A message of the API
+// server or a webhook may differ each time: each change is a write, which wakes the pass that is refused again.
 func (r *Runner) stabilizeMessage(server kinds.Object, f conditions.Finding) conditions.Finding {
 	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendApplied)
 	now := r.now()

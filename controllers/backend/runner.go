@@ -1,14 +1,9 @@
-// Package backend is the runner's half of a server: it applies the backend's
-// StatefulSet and Services, and reports.
+// Package backend is the runner's half of a server: it applies the backend's StatefulSet and Services, and reports.
+// Start with Runner.Pass.
 //
-// runner.go is the pass, observe.go all its reads and when there is nothing to
-// do, gate.go who may write, objects.go what is written, and
-// report.go what is said about it.
-//
-// Several runners of one server work at the same time without electing one:
-// replicas of one workload generation, and during a rollout those of several.
-// What keeps them apart is the gate on each object's revision, and for the report
-// the rules on the root of the MCPServer's schema.
+// Several runners of one server work at the same time without an election: replicas of one workload generation, and
+// during a rollout those of several. The gate on each object's revision keeps them apart, and for the report the
+// rules on the root of the MCPServer's schema.
 package backend
 
 import (
@@ -29,83 +24,77 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// Runner applies one server's backend and reports on it; for a server that runs
-// elsewhere it only reports. Its methods must not
-// be called at the same time.
+// Runner applies one server's backend and reports on it; for a remote server it only reports. Its methods must not
+// run concurrently.
 type Runner struct {
-	// Reader reads the MCPServer, the StatefulSet and the two Services. It may
-	// be a cache, which must keep managedFields.
+	// Reader reads the MCPServer, the StatefulSet and the two Services. It may be a cache, which must keep
+	// managedFields.
 	Reader client.Reader
 	// Live reads from the API server, where a cache cannot know.
 	Live client.Reader
 	// Applier writes.
 	Applier *apply.Applier
-	// Run is the run config, as it was read from the file.
+	// Run is the run config of the file.
 	Run runconfig.RunConfig
-	// Env is the revision that the pod was made for, and EnvErr why there is none.
+	// Env is the revision that the pod was made for, EnvErr why there is none.
 	Env    revision.Revision
 	EnvErr error
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 
-	// AskFirst is how long the first report of a new proxy may wait for what a backend
-	// says that runs; 0 for not at all.
+	// AskFirst is how long the first report of a new proxy may wait for the answer of a running backend; 0 for not at
+	// all.
 	AskFirst time.Duration
 
-	// waits is since when it does.
+	// waitsSince is when that wait began.
 	waitsSince time.Time
-	// rendered is the backend's StatefulSet, nil until it is asked for.
+	// rendered is the backend's StatefulSet, nil before its first use.
 	rendered *appsv1ac.StatefulSetApplyConfiguration
-	// known is what was learned last; fresh says that it waits to be reported.
-	learned Facts
+	// learned are the last facts; pendingReport means that they are not reported yet.
+	learned       Facts
 	pendingReport bool
-	// reworded is when the words of a refusal that stands last changed.
+	// messageChanged is when the reported message of a refusal last changed.
 	messageChanged time.Time
-	// written are the writes of this pass that are worth telling, and again is when
-	// another pass is due though nothing happens, 0 if none is.
-	written []apply.Outcome
-	nextPass   time.Duration
-	// standing is what the pass has last seen of Report.Standing.
+	// written are the notable writes of this pass; nextPass is the time until another pass is due without an event, 0 if
+	// none is.
+	written  []apply.Outcome
+	nextPass time.Duration
+	// standing is the Report.Standing of the last attempt.
 	standing Standing
 }
 
-// Report is what a pass found.
+// Report is the result of a pass.
 type Report struct {
 	// Waiting says why nothing was applied, empty if something could be.
 	Waiting string
-	// Decision is the gate's on the StatefulSet, where it was asked.
+	// Decision is the gate's on the StatefulSet, if it was asked.
 	Decision revision.Decision
-	// Finding is what BackendApplied says, zero where it was not stated.
+	// Finding is that of BackendApplied, zero if not stated.
 	Finding conditions.Finding
-	// Again is when another pass is due though nothing happens, 0 if none is.
+	// Again is the time until another pass is due without an event, 0 if none is.
 	Again time.Duration
-	// Written are the writes that repaired a field conflict, took an object over, or
-	// were changed by admission.
+	// Written are the writes that repaired a field conflict, took an object over, or were changed by admission.
 	Written []apply.Outcome
-	// Start is the start of the backend that now runs, zero while none does.
+	// Start is the start of the backend that runs now, zero while none does.
 	Start Start
 	// Standing is what older and newer proxies meet.
 	Standing Standing
 }
 
-// Standing is what there is of the backend, whose content ever that is.
+// Standing describes the live backend, whatever its content.
 type Standing struct {
-	// PodPort is where pods of the content listen that the headless Service was written for, 0
-	// while there is none.
+	// PodPort is where the pods listen that the headless Service was written for, 0 while there is none.
 	PodPort int32
-	// Content names what all pods run, empty while there may be pods of two contents.
+	// Content identifies what all pods run, empty while there may be pods of two contents.
 	Content string
 }
 
-// looks is how often a pass reads anew after it met an object that had moved.
-// What moves more often than that is left to the queue.
+// maxAttempts is how often a pass reads anew after it met a changed object. Then the queue retries.
 const maxAttempts = 4
 
-// Disagreement is why this runner may never apply anything, nil if it may. The
-// number and hash that the pod was made with, the file's, and the hash of the
-// file's content must be the same: with either one alone, two runners of
-// different age could carry one number and write different content. There is no
-// fallback from one to the other.
+// Disagreement is why this runner must never apply anything, or nil. The revision of the pod, that of the file, and
+// the hash of the file's content must agree: with only one of them, two runners of different age could use one number
+// for different content. There is no fallback.
 func (r *Runner) Disagreement() error {
 	file := r.mine()
 	switch {
@@ -125,15 +114,13 @@ func (r *Runner) mine() revision.Revision {
 	return revision.Revision{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
 }
 
-// Learn takes what was learned from the backend. The next pass reports it.
+// Learn takes facts from the backend. The next pass reports them.
 func (r *Runner) Learn(facts Facts) { r.learned, r.pendingReport = facts, true }
 
-// Pass looks once at everything and brings the backend closer to the run
-// config. ctx must end when SIGTERM comes: nothing is written after that.
+// Pass reads everything once and applies the run config. ctx must end at SIGTERM: nothing is written after that.
 //
-// The error is one that another pass may not meet: the caller tries again when
-// apply.When says, after a refusal each minute. What a retry cannot cure is in the
-// report, and the event of whatever cures it wakes the next pass.
+// The error is one that a retry may cure: the caller retries as apply.When says, after a refusal each minute. The
+// report has what a retry cannot cure; the event of the cure wakes the next pass.
 func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	if err := r.Disagreement(); err != nil {
 		return Report{Waiting: err.Error()}, nil //nolint:nilerr // it is what the report says; another pass would say the same
@@ -150,10 +137,10 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	}
 }
 
-// errLookLive ends a look that rests on a cache and must not.
+// errLookLive ends an attempt whose decision needs a live read.
 var errLookLive = errors.New("the cache is not enough to decide")
 
-// moved reports whether a look met something that it had read otherwise.
+// isStale reports whether an attempt met an object that changed since it was read.
 func isStale(err error) bool {
 	return errors.Is(err, errLookLive) || apply.Only(err, apply.WithWatch) != nil
 }
@@ -177,8 +164,7 @@ func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (
 		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: r.started(w.statefulSet)},
 			nil
 	}
-	// The report comes before the write: once it stands, no runner of a lower
-	// generation gives birth to its content again.
+	// The report comes before the write: once it stands, no runner of a lower generation creates its content again.
 	if err := r.announce(ctx, w); err != nil {
 		return Report{Waiting: "the report could not be made"}, unlessGone(err)
 	}
@@ -198,8 +184,7 @@ func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (
 	return report, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, finding)))
 }
 
-// ahead returns how long to wait for the cache if our own last report is newer
-// than the owner: judged by it, we would report what we reported before once more.
+// ahead returns how long to wait for a cache that lacks our own last report: we would repeat that report.
 func (r *Runner) ahead(ctx context.Context, w snapshot, live bool) (time.Duration, error) {
 	if live {
 		return 0, nil
@@ -207,7 +192,7 @@ func (r *Runner) ahead(ctx context.Context, w snapshot, live bool) (time.Duratio
 	return r.Applier.Ahead(ctx, w.owner, kinds.Of(w.owner).ReportManager)
 }
 
-// put writes as a manager, and keeps for the report of this pass what came of it.
+// applyAs writes as a manager, and keeps the notable outcomes for the report.
 func (r *Runner) applyAs(
 	ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration,
 	opts ...apply.Option,
@@ -223,10 +208,9 @@ func (r *Runner) applyAs(
 	return err
 }
 
-// unlessGone passes on what a retry of a report may cure: also a refusal, for
-// the end of a policy or of an older schema is no event here. Where the rules on
-// the MCPServer's root refuse, because a newer runner has reported, the next pass
-// finds nothing to do. Where the server is gone, that event is on its way.
+// unlessGone returns what a retry of a report may cure: also a refusal, since the end of a policy or of an older
+// schema is no event here. If the rules on the MCPServer's root refuse, because a newer runner has reported, the next
+// pass finds nothing to do. If the server is gone, that event is on its way.
 func unlessGone(err error) error {
 	if errors.Is(err, apply.ErrGone) {
 		return nil
