@@ -39,7 +39,8 @@ func TestAnOwnersPodsAreFoundByIndex(t *testing.T) {
 		"one by its name": {&corev1.EventList{}, []client.ListOption{client.MatchingFields{"a": "b"}}, "a=b"},
 	} {
 		cache, got := &asked{}, ""
-		if err := (indexedReader{cache}).List(t.Context(), tc.list, append(tc.opts, client.InNamespace("ns"))...); err != nil {
+		if err := (indexedReader{cache}).
+			List(t.Context(), tc.list, append(tc.opts, client.InNamespace("ns"))...); err != nil {
 			t.Fatal(err)
 		}
 		if cache.options.FieldSelector != nil {
