@@ -190,7 +190,8 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 		SchedulingGates:               schedulingGates(pod.Spec.SchedulingGates), Volumes: imageVolumes(pod.Spec.Volumes),
 	}
 	pod.Status = corev1.PodStatus{
-		Phase: pod.Status.Phase,
+		Phase:             pod.Status.Phase,
+		NominatedNodeName: truncated(pod.Status.NominatedNodeName),
 		Conditions: filtered(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady || c.Type == corev1.PodScheduled
 		}),

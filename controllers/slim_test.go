@@ -302,7 +302,7 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 		},
 		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(300))},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning,
+			Phase: corev1.PodRunning, NominatedNodeName: "node",
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}, {Type: corev1.PodReady},
 			},

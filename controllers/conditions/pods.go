@@ -180,8 +180,12 @@ func killed(
 	return nil
 }
 
-// Unready is kubelet's lasting complaint about the readiness of a running pod, or empty.
+// Unready is what the scheduler, or kubelet lastingly, says of a pod that is on its way, or empty.
 func Unready(pod *corev1.Pod, complaints []Complaint, cures Cures) (text string) {
+	if chosen(pod) {
+		f, _ := cures.explain(saying{by: choosing})
+		return f.Message
+	}
 	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
 		if status.Ready || status.State.Running == nil {
 			continue
@@ -202,6 +206,13 @@ func Unready(pod *corev1.Pod, complaints []Complaint, cures Cures) (text string)
 		}
 	}
 	return ""
+}
+
+// chosen reports whether the scheduler has chosen a node for a pod, and neither bound the pod nor given up: from
+// Kubernetes 1.35 on it names the node before it binds volumes.
+func chosen(pod *corev1.Pod) bool {
+	said := func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled }
+	return pod.Status.NominatedNodeName != "" && !slices.ContainsFunc(pod.Status.Conditions, said)
 }
 
 // wasReady reports whether the pod was ready during the container's present run, so that the last end in its status

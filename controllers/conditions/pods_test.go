@@ -115,6 +115,17 @@ func TestAPodThatWaits(t *testing.T) {
 				"persistentvolumeclaims says why; " +
 				"often its StorageClass does not exist, or the namespace has no default one",
 		},
+		"a claim whose volume does not come": {
+			scheduled(corev1.ConditionFalse, "SchedulerError",
+				`running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded`),
+			"Unschedulable", "no node takes the pod: a PersistentVolumeClaim of it gets no volume (binding volumes: context " +
+				"deadline exceeded): kubectl describe persistentvolumeclaims says why; often the provisioner of its " +
+				"StorageClass does not run",
+		},
+		"a scheduler that fails": {
+			scheduled(corev1.ConditionFalse, "SchedulerError", `running Bind plugin "DefaultBinder": no`),
+			"Unschedulable", `the scheduler cannot bind the pod to a node: running Bind plugin "DefaultBinder": no`,
+		},
 	}.check(t)
 }
 

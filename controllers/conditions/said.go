@@ -19,6 +19,8 @@ const (
 	// scheduler reports in the condition PodScheduled, kubelet in the condition Ready.
 	scheduler speaker = iota
 	kubelet
+	// choosing is the scheduler on a pod whose node it has chosen, before it binds the pod.
+	choosing
 	// starting is kubelet on a waiting container, pulling on the image of a volume.
 	starting
 	pulling
@@ -76,6 +78,16 @@ var meanings = []meaning{
 	{
 		by: scheduler, reasons: is("Unschedulable"), reason: v1alpha1.ReasonUnschedulable,
 		message: "no node takes the pod: {words}",
+	},
+	{
+		by: scheduler, reasons: is("SchedulerError"), words: says(`plugin "VolumeBinding": (binding volumes: .*)$`),
+		reason: v1alpha1.ReasonUnschedulable,
+		message: "no node takes the pod: a PersistentVolumeClaim of it gets no volume ({1}): kubectl describe " +
+			"persistentvolumeclaims says why; often the provisioner of its StorageClass does not run",
+	},
+	{
+		by: scheduler, reasons: is("SchedulerError"), reason: v1alpha1.ReasonUnschedulable,
+		message: "the scheduler cannot bind the pod to a node: {words}",
 	},
 	{
 		by: scheduler, reasons: is("SchedulingGated"), reason: v1alpha1.ReasonSchedulingGated,
@@ -185,7 +197,13 @@ var meanings = []meaning{
 		message: "all containers of the pod are ready, and the pod is not: {words}: whoever sets that condition on pods " +
 			"has not; see {overlay}.readinessGates",
 	},
-	// No reason of ours: a pod that runs and is not ready may be on its way.
+	// No reason of ours: such a pod may be on its way.
+	{
+		by: choosing,
+		message: "the scheduler has chosen a node for a pod, and waits for what the pod needs there, such as the volume of " +
+			"a PersistentVolumeClaim: kubectl describe persistentvolumeclaims says why one does not come; often the " +
+			"provisioner of its StorageClass does not run",
+	},
 	{
 		by: probing, container: serverContainer, words: says(`^Readiness probe failed: dial tcp :(\d+): (.*)$`), lasts: true,
 		message: "container {container} takes no connection at port {1} ({2}){listens}",

@@ -357,6 +357,30 @@ func TestWhatIsSaidOfReadiness(t *testing.T) {
 	}
 }
 
+// The scheduler names the node that it has chosen before it binds volumes, and nothing else while one does not come.
+func TestAPodThatIsNotBoundToItsNodeYet(t *testing.T) {
+	waits := "the scheduler has chosen a node for a pod, and waits for what the pod needs there, such as the volume of " +
+		"a PersistentVolumeClaim: kubectl describe persistentvolumeclaims says why one does not come; often the " +
+		"provisioner of its StorageClass does not run"
+	for name, tc := range map[string]struct {
+		node      string
+		scheduled []corev1.PodCondition
+		want      string
+	}{
+		"no node is chosen yet": {},
+		"one is chosen":         {node: "n", want: waits},
+		"it is bound":           {node: "n", scheduled: scheduled(corev1.ConditionTrue, "", "").Status.Conditions},
+		"others make room first": {
+			node: "n", scheduled: scheduled(corev1.ConditionFalse, "Unschedulable", "none").Status.Conditions,
+		},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: tc.node, Conditions: tc.scheduled}}
+		if got := Unready(pod, nil, OfBackend); got != tc.want {
+			t.Errorf("%s: it says %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 func TestWhyKubeletEndsAPod(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, message, ours, want string }{
 		"a volume that is full": {
