@@ -29,8 +29,10 @@ type found struct {
 	versions       []string
 	// path is where it answers, empty where nobody knows: many frameworks redirect to the same path with a slash.
 	path string
-	// content is that of the backend that was asked.
+	// content is that of the backend that was asked, and earlier says that its pods have said nothing yet, and those of an
+	// earlier content did.
 	content string
+	earlier bool
 	until   time.Time
 	// overdue is how often in a row it has not told in time.
 	overdue int
@@ -54,6 +56,7 @@ func (f *found) stands(asked *found) *found {
 	again := found{}
 	if f != nil {
 		again = *f
+		again.earlier = f.told() && (f.earlier || f.content != asked.content)
 	}
 	if !f.of(asked.content) {
 		again.path = asked.path
@@ -61,6 +64,9 @@ func (f *found) stands(asked *found) *found {
 	again.content, again.until = asked.content, time.Time{}
 	return &again
 }
+
+// certain reports whether every pod of the backend speaks what was found.
+func (f *found) certain(content string) bool { return !f.earlier && content != Mixed }
 
 // errRefused is what a backend tells a client that it does not let in.
 var errRefused = errors.New("the backend does not let this client ask which revisions of MCP it speaks")

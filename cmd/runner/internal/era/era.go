@@ -123,7 +123,7 @@ func New(config Config, pass, send http.Handler) *Translator {
 // ServeHTTP implements http.Handler.
 func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	speaks, content := t.state.Load(), t.config.Content()
-	if speaks != nil && speaks.both() && speaks.current(time.Now(), content) && content != Mixed {
+	if speaks != nil && speaks.both() && speaks.current(time.Now(), content) && speaks.certain(content) {
 		t.pass.ServeHTTP(w, r)
 		return
 	}
@@ -170,7 +170,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	modern := jsonrpc.Modern(r.Header, m)
 	speaks, err := t.detect(r)
 	switch {
-	case err == nil && modern && speaks.both() && t.config.Content() == Mixed:
+	case err == nil && modern && speaks.both() && !speaks.certain(t.config.Content()):
 		t.try(w, r, m)
 	case err != nil || speaks.both():
 		t.pass.ServeHTTP(w, r)

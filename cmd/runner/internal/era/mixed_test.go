@@ -47,6 +47,28 @@ func calls(t *testing.T, endpoint string, want int, words, when string) http.Hea
 	return header
 }
 
+// A proxy asks pods of another content while the first of them starts, and a call waits for that pod.
+func TestACallThatThePodAfterTheLastOneRefuses(t *testing.T) {
+	b, endpoint, content, legacy := replaced(t, refusesTheEra)
+	calls(t, endpoint, http.StatusOK, `"result"`, "before")
+	var starting atomic.Bool
+	before := b.answer
+	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		if starting.Load() && r.Header.Get("Mcp-Method") == "server/discover" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		return before(w, r, body)
+	})
+	starting.Store(true)
+	content.Store(new("after"))
+	calls(t, endpoint, http.StatusOK, `"result"`, "nobody has said anything yet")
+	legacy.Store(true)
+	calls(t, endpoint, http.StatusOK, `"result"`, "the pod is there")
+	starting.Store(false)
+	calls(t, endpoint, http.StatusOK, `"result"`, "after")
+}
+
 // Whichever pod answered the question when the proxy began, its successors may speak other revisions.
 func TestWhatNewPodsSpeakIsAskedAnew(t *testing.T) {
 	b, endpoint, content, legacy := replaced(t, refusesTheEra)

@@ -64,6 +64,9 @@ func (p *Proxy) unreached(err error) *jsonrpc.Fault {
 		p.config.Log.Warn("the backend does not answer", "backend", p.config.Backend.Host, "error", err)
 	}
 	host, why := p.config.Backend.Host, remote.Why(err)
+	if errors.Is(err, errNoPods) {
+		why = errNoPods.Error()
+	}
 	if p.config.Remote == nil {
 		host = p.config.Backend.Hostname() // the port of its Service is none that its author wrote
 	}

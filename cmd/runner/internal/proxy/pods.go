@@ -53,9 +53,10 @@ type pods struct {
 	mu     sync.Mutex
 	known  []netip.Addr // sorted
 	ports  map[netip.Addr]string
-	at     time.Time // when the resolver last answered
-	tried  time.Time // when it was last asked
-	failed error     // why there is no answer, nor one that is new enough
+	left   map[netip.Addr]string // where pods listened of which the resolver says no more; at most mostLeft
+	at     time.Time             // when the resolver last answered
+	tried  time.Time             // when it was last asked
+	failed error                 // why there is no answer, nor one that is new enough
 	turn   int
 }
 
@@ -139,9 +140,26 @@ func (p *pods) learn(found []netip.Addr) {
 	if len(p.last.ports) > 0 {
 		p.known = slices.SortedFunc(maps.Keys(p.last.ports), netip.Addr.Compare)
 	}
+	for pod, port := range p.ports {
+		if ports[pod] == "" {
+			p.leave(pod, port)
+		}
+	}
 	if p.ports != nil || p.last.ports != nil {
 		p.ports = ports
 	}
+}
+
+// mostLeft is of how many pods that have left it is known where they listened.
+const mostLeft = 64
+
+// leave keeps where a pod listened that takes no new sessions. What is still called there, a session of the last half
+// minute, is not to meet the server past its bridge.
+func (p *pods) leave(pod netip.Addr, port string) {
+	if p.left == nil || len(p.left) >= mostLeft {
+		p.left = map[netip.Addr]string{}
+	}
+	p.left[pod] = port
 }
 
 // addresses are those of a name, sorted, none if there is no such name.
@@ -156,6 +174,9 @@ func (p *pods) addresses(ctx context.Context, host string) ([]netip.Addr, error)
 	slices.SortFunc(found, netip.Addr.Compare)
 	return slices.Compact(found), err
 }
+
+// errNoPods is why nothing is sent while the resolver knows no pod.
+var errNoPods = errors.New("none of its pods is ready")
 
 func isUnknown(err error) bool {
 	var unknown *net.DNSError
@@ -214,7 +235,10 @@ func (p *pods) since(age time.Duration) (known []netip.Addr, asked bool, err err
 // another one first each time.
 func (p *pods) next(ctx context.Context, age time.Duration) ([]netip.Addr, error) {
 	known, err := p.list(ctx, age)
-	if len(known) == 0 {
+	if err == nil && len(known) == 0 {
+		err = errNoPods
+	}
+	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -267,11 +291,12 @@ func (p *pods) elsewhere(address string) (others []string) {
 	return others
 }
 
-// address is where a pod is called: one of which the resolver says other ports than its own is a new one.
+// address is where a pod is called: one of which the resolver has never said anything, and says other ports of others,
+// is a new one.
 func (p *pods) address(pod netip.Addr) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	port := p.ports[pod]
+	port := cmp.Or(p.ports[pod], p.left[pod])
 	if port == "" && p.ports != nil && p.standing.Load() > 0 {
 		port = strconv.Itoa(int(p.standing.Load()))
 	}

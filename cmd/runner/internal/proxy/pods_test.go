@@ -105,18 +105,25 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 			2,
 		},
 		{
-			"the older pod is gone", two,
+			"the older pod ends, and has sessions", two,
 			[]*net.SRV{record("two.", 9441)},
 			nil, two,
-			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
 			2,
 		},
 		{
-			"a pod without a name yet", one,
-			[]*net.SRV{record("gone.", 8080)},
-			nil, one,
+			"the same again, later", two,
+			[]*net.SRV{record("two.", 9441)},
+			nil, two,
+			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			1,
+		},
+		{
+			"a new pod has its address", both,
+			[]*net.SRV{record("one.", 9441), record("two.", 9441)},
+			nil, both,
 			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
-			2,
+			3,
 		},
 	} {
 		var asked atomic.Int32
@@ -141,6 +148,25 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 			if has, _, err := p.has(t.Context(), pod); !has || err != nil {
 				t.Errorf("%s: of sessions at %s it knows nothing: %v", step.name, pod, err)
 			}
+		}
+	}
+}
+
+// A pod of which only the addresses tell is of the content that the API server has, and those that left are no list
+// without an end.
+func TestAPodOfWhichNobodyHasSaidWhereItListens(t *testing.T) {
+	one := netip.MustParseAddr("10.0.0.1")
+	p := newPods("pods.:8080")
+	p.named, p.standing, p.ports = "mcp", &atomic.Int32{}, map[netip.Addr]string{}
+	p.standing.Store(9441)
+	if got := p.address(one); got != "10.0.0.1:9441" {
+		t.Errorf("it is called at %s", got)
+	}
+	for pod := range 3 * mostLeft {
+		p.last.ports = map[netip.Addr]string{netip.AddrFrom4([4]byte{10, 0, 0, byte(pod)}): "8080"}
+		p.learn(nil)
+		if len(p.left) > mostLeft || len(p.ports) != 1 {
+			t.Fatalf("of %d pods it keeps %d and %d", pod, len(p.ports), len(p.left))
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *jsonr
 	case !has && now.Sub(s.Issued) > memory && some:
 		return errSessionGone
 	case !has && now.Sub(s.Issued) > dnsMemory:
-		return p.unreached(&net.DNSError{Name: p.pods.host, IsNotFound: true})
+		return p.unreached(errNoPods)
 	}
 	return nil
 }

@@ -411,7 +411,10 @@ func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 	f.proxy.pods.now = func() time.Time { return later }
 	f.proxy.started = later
 	b.unready(b.pods[0])
-	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, "cannot be resolved")
+	none := "none of its pods is ready"
+	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, none)
+	f.proxy.backend.present.Store(false)
+	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, none)
 	b.mu.Lock()
 	b.ready = []netip.Addr{b.pods[0].address}
 	b.mu.Unlock()

@@ -122,9 +122,6 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 	end, age := time.Now().Add(t.patience), freshPods
 	for pause := firstDialPause; ; pause = min(2*pause, lastDialPause) {
 		pods, err := t.pods.next(request.Context(), age)
-		if err == nil && len(pods) == 0 {
-			err = &net.DNSError{Err: "no such host", Name: t.pods.host, IsNotFound: true}
-		}
 		for _, pod := range pods {
 			f.place.pod, request.URL.Host = pod, t.pods.address(pod)
 			body.again()
