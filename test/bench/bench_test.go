@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // anything takes is not judged here.
 func TestScenariosMeasureWhatTheySay(t *testing.T) {
 	b := &bench{settings: settings{Workers: few, QPS: -1, PriorityQueue: true}}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.Patience)
 	defer cancel()
 	w, err := newWorld(ctx, t.TempDir())
 	defer func() { must(t, w.stop()) }()
@@ -72,6 +72,7 @@ func TestScenariosMeasureWhatTheySay(t *testing.T) {
 	t.Run("the steps of a life are counted", func(t *testing.T) { ofLife(t, b) })
 	t.Run("the floor changes and lets go with writes that Freehold sends too", func(t *testing.T) { least(t, b) })
 	t.Run("what foreign writers lose is counted", func(t *testing.T) { losses(ctx, t, b, w) })
+	t.Run("the floor of a change writes what Freehold writes", func(t *testing.T) { ofAConfig(ctx, t, b, w) })
 	t.Run("the report is whole", func(t *testing.T) { whole(t, b) })
 }
 

@@ -27,15 +27,18 @@ var changes = []change{{"policy", freehold, 100}, {"policy", "floor", 100}, {"tu
 func (b *bench) config(ctx context.Context, c change, n int) error {
 	b.settings.Share = c.share
 	defer func() { b.settings.Share = 0 }()
-	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *subject) error {
-		if err := w.refer(ctx, n); err != nil {
-			return err
-		}
-		if _, err := p.rest(ctx, w.calm); err != nil {
-			return err
-		}
-		return b.instead(ctx, w, p, c.subject, func(p *subject) error { return b.policy(ctx, w, p, c, n) })
-	})
+	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *subject) error { return b.retake(ctx, w, p, c, n) })
+}
+
+// retake measures it once p has brought the servers up.
+func (b *bench) retake(ctx context.Context, w *world, p *subject, c change, n int) error {
+	if err := w.refer(ctx, n); err != nil {
+		return err
+	}
+	if _, err := p.rest(ctx, w.calm); err != nil {
+		return err
+	}
+	return b.instead(ctx, w, p, c.subject, func(p *subject) error { return b.policy(ctx, w, p, c, n) })
 }
 
 // instead measures with another subject than the one that brought the servers up, if it is

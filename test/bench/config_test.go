@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// What a changed configuration costs is compared with a floor that writes the same to
-// each server; the configuration's own status is beside it.
-func TestTheFloorOfAChangeWritesWhatFreeholdWrites(t *testing.T) {
-	b := &bench{settings: settings{Workers: few, QPS: -1, PriorityQueue: true}}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*kit.Patience)
-	defer cancel()
+// ofAConfig holds the floor of a changed configuration to what Freehold writes to each
+// server; the configuration's own status is beside it.
+func ofAConfig(ctx context.Context, t *testing.T, b *bench, w *world) {
 	for _, c := range changes[:2] {
-		must(t, b.config(ctx, c, few))
+		b.settings.Share = c.share
+		p, err := b.subject(ctx, w, freehold)
+		must(t, err)
+		must(t, b.retake(ctx, w, p, c, few))
+		must(t, p.stop())
+		must(t, w.clear(ctx, few))
 	}
 	ours, floor := find(t, b, "config", "policy", freehold), find(t, b, "config", "policy", "floor")
 	wrote := written(ours)

@@ -210,15 +210,15 @@ var planted = map[string]struct {
 	// refused says that policies refuse it, before it can do what want is about.
 	refused bool
 }{
-	"no uid":                         {plant{wire: without("uid", always), from: 7}, resurrected, false},
-	"births without their version":   {plant{wire: without("resourceVersion", isBirth), from: 15}, clobbered, false},
-	"a claim without its version":    {plant{wire: without("resourceVersion", isClaim), from: 3}, unseen, false},
-	"a gate without its version":     {plant{wire: without("resourceVersion", isGate)}, unseen, false},
+	"no uid":                         {plant{wire: without("uid", always), from: 8}, resurrected, false},
+	"births without their version":   {plant{wire: without("resourceVersion", isBirth), from: 18}, clobbered, false},
+	"a claim without its version":    {plant{wire: without("resourceVersion", isClaim), from: 4}, unseen, false},
+	"a gate without its version":     {plant{wire: without("resourceVersion", isGate), from: 6}, unseen, false},
 	"exclusive fields without force": {plant{wire: unforced}, lostField, false},
 	"a port that the spec renumbers": {plant{wire: renumbered}, uncallable, false},
 	"an API server that forgets":     {plant{memory: forgetful}, mispredicted, false},
 	"a controller as its process":    {plant{wire: unimpersonated}, byRole, false},
-	"an index that finds nobody":     {plant{blind: true}, wrongCount, false},
+	"an index that finds nobody":     {plant{blind: true, from: 1}, wrongCount, false},
 	"a configuration nobody holds":   {plant{blind: true}, wrongHold, false},
 	"a finalizer by merge patch":     {plant{wire: mergePatch}, foreignChanged, true},
 	"an Update entry of ours":        {plant{wire: mergePatch}, strayed, true},
@@ -241,10 +241,10 @@ var plantedInRunners = map[string]struct {
 	plant plant
 	want  rule
 }{
-	"births without their version":          {plant{wire: without("resourceVersion", isBirth)}, rolledBack},
+	"births without their version":          {plant{wire: without("resourceVersion", isBirth), from: 3}, rolledBack},
 	"a gate without resourceVersion":        {plant{wire: without("resourceVersion", isNoBirth)}, rolledBack},
-	"a gate on the number without the hash": {plant{eyes: sameNumber}, overwritten},
-	"fallback to the file":                  {plant{ears: fallBack}, unsoundWrote},
+	"a gate on the number without the hash": {plant{eyes: sameNumber, from: 5}, overwritten},
+	"fallback to the file":                  {plant{ears: fallBack, from: 3}, unsoundWrote},
 	"writes after SIGTERM":                  {plant{deaf: true}, wroteAfterTerm},
 	"the number in the pod template": {plant{wire: alsoStates(contract.RunnerBackend, number,
 		"spec", "template", "metadata", "annotations", revision.AnnotationGeneration)}, replaced},

@@ -27,7 +27,7 @@ var runnersOnly = mode{
 }
 
 // defaultRuns is how many of them there are unless FREEHOLD_GATE_RUNS says so.
-const defaultRuns = 50
+const defaultRuns = 25
 
 func TestNoOrderOfRunnersBreaksTheGate(t *testing.T) {
 	runs, seed := kit.HowMany(t, "FREEHOLD_GATE_RUNS", defaultRuns), kit.Seed(t)
