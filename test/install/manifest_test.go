@@ -9,10 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -36,9 +42,35 @@ func TestTheManifestInstallsFreehold(t *testing.T) {
 	}
 	s.Delete(server)
 	s.AwaitGone(server)
+	takesServersAlong(s)
 	end()
 	for _, denied := range deniedForGood(s) {
 		t.Errorf("the rights of install.yaml do not suffice: %s", denied)
+	}
+}
+
+// takesServersAlong deletes the CRD while a server is there and the operator runs: the chart keeps
+// the CRD, because with it every server goes, and whoever deletes it means that. It ends.
+func takesServersAlong(s *kit.Env) {
+	s.Helper()
+	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "last", Namespace: s.Namespace}}
+	s.Apply("git", kit.Server("last", "registry.example.com/echo:1", ""))
+	s.AwaitCondition(server, v1alpha1.ConditionReady, metav1.ConditionTrue)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.SetName("mcpservers.freehold.dev")
+	s.Must(apiextensionsv1.AddToScheme(s.Scheme), "adding the kind of CRDs")
+	s.On("").Delete(crd)
+	s.On("").AwaitGone(crd)
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ConfigMapList{},
+		&corev1.ServiceList{}, &corev1.PodList{},
+	} {
+		s.AwaitAll(list, fmt.Sprintf("%T is empty", list), func() error {
+			if n := meta.LenList(list); n > 0 {
+				return fmt.Errorf("%d are left", n)
+			}
+			return nil
+		}, client.HasLabels{workload.LabelServer})
 	}
 }
 
