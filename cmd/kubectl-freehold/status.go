@@ -116,7 +116,7 @@ func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unst
 		content.Kinds = append(content.Kinds, *byKind[name])
 	}
 	slices.SortStableFunc(content.Attention, func(a, b attention) int {
-		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
 			cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
 	if !out.isTable() {
@@ -141,7 +141,7 @@ func (s freeholdStatus) idle() bool {
 }
 
 // turn is where it stands in the list: first what needs a person.
-func (a attention) turn() int {
+func (a attention) rank() int {
 	if a.Act {
 		return 0
 	}
