@@ -12,14 +12,13 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// serverLabel is on everything that belongs to a server. It is part of the
-// contract's grants.
+// serverLabel is on everything that belongs to a server; the contract grants it.
 const serverLabel = "freehold.dev/server"
 
-// pageSize is how many objects are asked for at once, as kubectl does.
+// pageSize is that of kubectl.
 const pageSize = 500
 
-// ownershipAudit is what audit prints for programs.
+// ownershipAudit is the output of audit for programs.
 type ownershipAudit struct {
 	Servers  int       `json:"servers"`
 	Objects  int       `json:"objects"`
@@ -70,8 +69,7 @@ is named, and the rest is shown.`,
 	return cmd
 }
 
-// judgeAll shows what is wrong with what was read; unread is why there is no
-// more of it.
+// judgeAll prints the findings; unread is why the input is incomplete.
 func (c *cli) judgeAll(out output, servers, children []*unstructured.Unstructured, unread error) error {
 	if lacks := lacking(unread); lacks != "" {
 		fmt.Fprintln(c.ErrOut, "The audit is not whole. "+lacks)
@@ -115,8 +113,7 @@ func (c *cli) judgeAll(out output, servers, children []*unstructured.Unstructure
 	return nil
 }
 
-// showAudit prints what was found, and beside it how much was looked at, so that
-// nobody takes an empty namespace for a sound one.
+// showAudit also prints how much was examined, so that an empty namespace is not mistaken for a sound one.
 func (c *cli) showAudit(out output, content ownershipAudit, lines [][]string) error {
 	switch {
 	case !out.isTable():
@@ -133,8 +130,7 @@ func (c *cli) showAudit(out output, content ownershipAudit, lines [][]string) er
 	return nil
 }
 
-// installed reads the servers and what belongs to them. What could be read
-// comes along with an error.
+// installed reads the servers and their objects. Beside an error it returns what it could read.
 func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unstructured, err error) {
 	servers, err = c.listed(everywhere, workloadKinds()...)
 	if err != nil {
@@ -145,7 +141,6 @@ func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unst
 	return servers, append(children, configs...), errors.Join(unread, err)
 }
 
-// workloadKinds are those of objects with a proxy.
 func workloadKinds() []string {
 	var kinds []string
 	for _, w := range contract.Workloads() {
@@ -154,7 +149,6 @@ func workloadKinds() []string {
 	return kinds
 }
 
-// configKinds are those of shared configurations.
 func configKinds() []string {
 	var kinds []string
 	for _, config := range contract.Configs() {
@@ -163,9 +157,8 @@ func configKinds() []string {
 	return kinds
 }
 
-// childKinds are the kinds of objects that the contract gives names for, but for what
-// is written once: others may change it, and it may be a Secret, which who asks need
-// not be allowed to list.
+// childKinds are the kinds of children in the contract, except those written once: others may change them, and the
+// user need not have the right to list Secrets.
 func (c *cli) childKinds() []string {
 	var kinds []string
 	for _, g := range c.contract.Grants {
@@ -176,6 +169,5 @@ func (c *cli) childKinds() []string {
 	return kinds
 }
 
-// argument is a kind as the command line names it, Kind.version.group, with a
-// group that may be empty.
+// argument is a kind as Kind.version.group, where the group may be empty.
 func argument(o ownership.Object) string { return o.Kind + "." + o.Version + "." + o.Group }

@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeObject offers the kinds of the contract, and the names of the objects
-// of a kind.
+// completeObject offers the kinds of the contract, then the names of objects.
 func (c *cli) completeObject(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
@@ -19,7 +18,6 @@ func (c *cli) completeObject(_ *cobra.Command, args []string, _ string) ([]strin
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// kinds are those of the contract, as the command line writes them.
 func (c *cli) kinds() []string {
 	var kinds []string
 	for _, g := range c.contract.Grants {
@@ -31,8 +29,7 @@ func (c *cli) kinds() []string {
 	return kinds
 }
 
-// names are those of the objects of a kind, none if they cannot be read:
-// a shell that waits for a Tab shows no errors.
+// names are empty if they cannot be read: a shell that completes shows no errors.
 func (c *cli) names(kind string) []string {
 	found, err := c.listed(false, kind)
 	if err != nil {

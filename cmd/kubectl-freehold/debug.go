@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
-// debugging is what debug is asked for.
+// debugging are the flags of debug.
 type debugging struct {
 	file        string
 	backendLogs bool
@@ -74,8 +74,7 @@ sse are in.`,
 	return cmd
 }
 
-// completeServer offers the names of MCPServers and the other kinds, then the names of
-// a kind.
+// completeServer offers the names of MCPServers and the other kinds, then the names of a kind.
 func (c *cli) completeServer(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var offered []string
 	switch len(args) {
@@ -90,7 +89,7 @@ func (c *cli) completeServer(_ *cobra.Command, args []string, _ string) ([]strin
 	return offered, cobra.ShellCompDirectiveNoFileComp
 }
 
-// debugged is the object that the arguments name, and the key that its children carry.
+// debugged is the object of the arguments, and the key in its children's labels.
 func (c *cli) debugged(args []string) (u *unstructured.Unstructured, key string, err error) {
 	if len(args) == 1 && !strings.Contains(args[0], "/") {
 		args = []string{argument(contract.MCPServer), args[0]}
@@ -105,8 +104,8 @@ func (c *cli) debugged(args []string) (u *unstructured.Unstructured, key string,
 	return u, kind.Key(u.GetName()), nil
 }
 
-// collect reads all that it may, and writes it. What cannot be read is named in the
-// file unread.txt, for it tells something as well; only the server must be readable.
+// collect reads everything it may, and writes it. Unreadable parts are listed in unread.txt; only the server must be
+// readable.
 func (c *cli) collect(ctx context.Context, args []string, d debugging) error {
 	server, key, err := c.debugged(args)
 	if err != nil {
@@ -140,13 +139,13 @@ func (c *cli) bundledKinds() []string {
 		"pods.v1.")
 }
 
-// ownedOnly leaves out pods, which have no grants.
+// ownedOnly removes pods, which have no grants.
 func ownedOnly(children []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(children),
 		func(u *unstructured.Unstructured) bool { return u.GetKind() == "Pod" })
 }
 
-// asks is what a command prints.
+// asks is the output of a command.
 func (c *cli) asks(command func(*cli) error) string {
 	var text bytes.Buffer
 	told := *c
@@ -157,8 +156,8 @@ func (c *cli) asks(command func(*cli) error) string {
 	return text.String()
 }
 
-// bundle are files by name, and what is left out of them. Objects are trees until all that is
-// left out is known: YAML breaks long lines and doubles quotes, where a value is not found.
+// bundle has files by name, and what was redacted. Objects stay trees until all redacted values are known: YAML
+// breaks long lines and doubles quotes, which would hide a value.
 type bundle struct {
 	redactor
 	files  map[string][]byte
@@ -176,7 +175,7 @@ func (b *bundle) missed(what string, err error) {
 	b.unread = append(b.unread, what+": "+err.Error())
 }
 
-// object adds an object without what may be secret.
+// object adds an object without possible secrets.
 func (b *bundle) object(folder string, u *unstructured.Unstructured) {
 	r, name := &b.redactor, strings.ToLower(u.GetKind())+"-"+u.GetName()+".yaml"
 	if folder == "operator/" {
@@ -186,7 +185,6 @@ func (b *bundle) object(folder string, u *unstructured.Unstructured) {
 	b.trees[folder+name] = r.redact(u)
 }
 
-// render makes files of the objects.
 func (b *bundle) render() {
 	scrub := b.scrubber()
 	for name, u := range b.trees {
@@ -208,7 +206,7 @@ func (b *bundle) objects(folder string, found []*unstructured.Unstructured, err 
 	}
 }
 
-// events adds a line for each Event about one of the objects, in the order of time.
+// events adds a line for each Event about one of the objects, in order of time.
 func (b *bundle) events(events, about []*unstructured.Unstructured, err error) {
 	uids := map[string]bool{}
 	for _, u := range about {
@@ -236,7 +234,6 @@ func (b *bundle) events(events, about []*unstructured.Unstructured, err error) {
 
 func (b *bundle) version() { b.said("version.txt", "kubectl-freehold "+version+"\n") }
 
-// write writes the bundle, in the order of names.
 func (c *cli) write(b *bundle, server *unstructured.Unstructured, file string) error {
 	b.render()
 	slices.Sort(b.unread)

@@ -19,9 +19,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// handOver gives what a manager holds to another. That one applies the values
-// that stand, at the version that was read, so that the object stays as it is;
-// then the first lets go of them.
+// handOver moves the fields of a manager to another: the new one applies the live values, at the version that was
+// read; then the old one releases them.
 func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r releasing) error {
 	if err := c.mayTake(r); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r rele
 	return err
 }
 
-// mayTake refuses what cannot be asked for.
+// mayTake refuses invalid requests.
 func (c *cli) mayTake(r releasing) error {
 	switch {
 	case r.to == r.manager:
@@ -86,8 +85,7 @@ func (c *cli) mayTake(r releasing) error {
 	return nil
 }
 
-// divided are the fields that the manager holds by apply, and those that anybody
-// else holds.
+// divided are the fields of the manager's applies, and those of everybody else.
 func divided(u *unstructured.Unstructured, r releasing) (fields, others *fieldpath.Set, err error) {
 	fields, others = &fieldpath.Set{}, &fieldpath.Set{}
 	for _, entry := range u.GetManagedFields() {
@@ -105,7 +103,7 @@ func divided(u *unstructured.Unstructured, r releasing) (fields, others *fieldpa
 	return fields, others, nil
 }
 
-// allHeld returns an error if something would be lost.
+// allHeld returns an error if a field would be lost.
 func allHeld(fields, others *fieldpath.Set, u *unstructured.Unstructured, r releasing) error {
 	var alone []string
 	fields.Leaves().Iterate(func(field fieldpath.Path) {
@@ -120,8 +118,8 @@ func allHeld(fields, others *fieldpath.Set, u *unstructured.Unstructured, r rele
 		r.to, strings.Join(alone, ", "), title(u), r.manager)
 }
 
-// asOne is the object as if the manager held what both hold: an apply is complete,
-// and the other must state again what it had before.
+// asOne is the object as if the manager had the fields of both: an apply is complete, so the new owner must repeat
+// what it had.
 func asOne(u *unstructured.Unstructured, r releasing) (*unstructured.Unstructured, error) {
 	all := &fieldpath.Set{}
 	var one metav1.ManagedFieldsEntry
@@ -149,8 +147,7 @@ func asOne(u *unstructured.Unstructured, r releasing) (*unstructured.Unstructure
 	return both, nil
 }
 
-// values are what the manager holds, and what the other does already, as it
-// stands in the object.
+// values are the live values of the fields of both managers.
 func (c *cli) values(u *unstructured.Unstructured, r releasing) (runtime.ApplyConfiguration, error) {
 	kind, err := c.schema(u.GroupVersionKind())
 	if err != nil {
@@ -170,7 +167,6 @@ func (c *cli) values(u *unstructured.Unstructured, r releasing) (runtime.ApplyCo
 	return client.ApplyConfigurationFromUnstructured(values), nil
 }
 
-// schema is the server's schema of a kind.
 func (c *cli) schema(kind schema.GroupVersionKind) (*typed.ParseableType, error) {
 	discovery, err := c.flags.ToDiscoveryClient()
 	if err != nil {

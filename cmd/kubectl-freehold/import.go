@@ -120,8 +120,8 @@ func (c *cli) printImported(found []*unstructured.Unstructured, stage conversion
 	return nil
 }
 
-// printImported prints one document of YAML. Comments stay on their lines, so
-// that no name or value of the source becomes a part of the object.
+// printImported prints one document of YAML. Comments stay on their lines, so that no name or value of the source
+// becomes a part of the object.
 func printImported(out io.Writer, result conversion.Result) error {
 	var text strings.Builder
 	text.WriteString("---\n# From " + oneLine(result.From) + ".\n")
@@ -139,8 +139,7 @@ func printImported(out io.Writer, result conversion.Result) error {
 	return err
 }
 
-// oneLine leaves nothing in a text that a reader of YAML takes for the end of a
-// line, such as U+0085.
+// oneLine removes what a reader of YAML takes for the end of a line, such as U+0085.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -11,14 +11,13 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
-// How much of the logs a bundle has.
+// Limits of the logs in a bundle.
 const (
 	logLines = int64(2000)
 	logBytes = int64(4 << 20)
 )
 
-// logs adds the end of the logs of the operator and of the server's pods, also of
-// containers that ended before.
+// logs adds the last lines of the operator and of the server's pods, also of ended containers.
 func (c *cli) logs(ctx context.Context, b *bundle, children, operators []*unstructured.Unstructured, backend bool) {
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
@@ -60,8 +59,7 @@ func (c *cli) logs(ctx context.Context, b *bundle, children, operators []*unstru
 	}
 }
 
-// logged are the containers of a pod whose logs a bundle has. Of a server's pods, what
-// others than the proxy's and the container bridge print is asked for by --backend-logs.
+// logged are the containers of a pod whose logs are bundled. Those of the user's containers need --backend-logs.
 func logged(pod *corev1.Pod, backend bool) []string {
 	_, servers := pod.Labels[serverLabel]
 	all := backend || !servers || pod.Labels["app.kubernetes.io/component"] == "proxy"

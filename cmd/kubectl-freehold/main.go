@@ -1,9 +1,5 @@
-// Command kubectl-freehold is a plugin of kubectl that shows who owns which
-// field, and what the ownership contract says about it. Only release writes.
-//
-// main.go and root.go are the program, objects.go reads what it is asked about,
-// operators.go the installations, tree.go and table.go put fields in order and print
-// them, redact.go leaves out what may be secret; each other file is one command.
+// Command kubectl-freehold is a plugin of kubectl that shows who owns which field, and what the ownership contract
+// says about it. Only release writes. Start with run and root; each command has its file.
 package main
 
 import (
@@ -27,8 +23,7 @@ const (
 	exitError = 2
 )
 
-// errWrong says that a command did its work and found something, which it has
-// printed.
+// errWrong means that a command succeeded and printed findings.
 var errWrong = errors.New("something is wrong")
 
 func main() {
@@ -38,14 +33,14 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program, and returns its exit code.
+// run executes the program, and returns its exit code.
 func (c *cli) run(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	return c.exit(root.ExecuteContext(ctx))
 }
 
-// exit prints an error, and is what the process says of it.
+// exit prints an error, and returns the exit code.
 func (c *cli) exit(err error) int {
 	switch {
 	case err == nil:

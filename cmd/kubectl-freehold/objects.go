@@ -14,14 +14,12 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// namespace is the one that the flags or the kubeconfig name.
 func (c *cli) namespace() (string, error) {
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	return namespace, err
 }
 
-// object reads the one object that args name, as kubectl does: KIND NAME or
-// KIND/NAME.
+// object reads the one object in args, as kubectl does: KIND NAME or KIND/NAME.
 func (c *cli) object(args ...string) (*unstructured.Unstructured, error) {
 	namespace, err := c.namespace()
 	if err != nil {
@@ -33,8 +31,7 @@ func (c *cli) object(args ...string) (*unstructured.Unstructured, error) {
 		Flatten().Do())
 }
 
-// file reads the one object in a file, or from the standard input if its name
-// is -.
+// file reads the one object in a file, or from standard input for -.
 func (c *cli) file(name string) (*unstructured.Unstructured, error) {
 	builder := resource.NewLocalBuilder().Unstructured().Flatten()
 	if name == "-" {
@@ -43,7 +40,7 @@ func (c *cli) file(name string) (*unstructured.Unstructured, error) {
 	return one(builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{name}}).Do())
 }
 
-// one is the object of a result that must have just one, with managedFields.
+// one is the only object of a result, with managedFields.
 func one(result *resource.Result) (*unstructured.Unstructured, error) {
 	found, err := all(result)
 	if err != nil {
@@ -59,8 +56,7 @@ func one(result *resource.Result) (*unstructured.Unstructured, error) {
 	return found[0], nil
 }
 
-// all are the objects of a result. Where some cannot be read, the others come
-// along with the error.
+// all are the objects of a result. Beside an error it returns what it could read.
 func all(result *resource.Result) ([]*unstructured.Unstructured, error) {
 	infos, err := result.Infos()
 	found := make([]*unstructured.Unstructured, 0, len(infos))
@@ -79,7 +75,7 @@ func (c *cli) listed(everywhere bool, types ...string) ([]*unstructured.Unstruct
 	return c.selected(everywhere, "", types...)
 }
 
-// selected are those of them that a selector of labels fits.
+// selected are those with matching labels.
 func (c *cli) selected(everywhere bool, selector string, types ...string) ([]*unstructured.Unstructured, error) {
 	namespace, err := c.namespace()
 	if err != nil {
@@ -88,7 +84,6 @@ func (c *cli) selected(everywhere bool, selector string, types ...string) ([]*un
 	return c.within(namespace, everywhere, selector, types...)
 }
 
-// within are those in a namespace, or in all.
 func (c *cli) within(namespace string, everywhere bool, selector string, types ...string) ([]*unstructured.Unstructured,
 	error,
 ) {
@@ -101,9 +96,8 @@ func (c *cli) within(namespace string, everywhere bool, selector string, types .
 // title names an object: Kind/name.
 func title(u *unstructured.Unstructured) string { return u.GetKind() + "/" + u.GetName() }
 
-// governed reports whether the contract speaks of an object: its kind is one of
-// Freehold's or it belongs to one, or a manager of ours has written it. A name
-// alone says nothing, since anybody may call a Deployment x-proxy.
+// governed reports whether the contract covers an object: it is or belongs to an object of Freehold's kinds, or a
+// manager of ours wrote it. The name is no evidence, since anybody may call a Deployment x-proxy.
 func (c *cli) governed(u *unstructured.Unstructured) bool {
 	if u.GroupVersionKind().Group == contract.MCPServer.Group {
 		return true
@@ -121,8 +115,7 @@ func (c *cli) governed(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// judge returns who holds which field of an object, with verdicts if the
-// contract speaks of it.
+// judge returns the holders of each field, with verdicts if the contract covers the object.
 func (c *cli) judge(u *unstructured.Unstructured) ([]ownership.Holding, error) {
 	holdings, err := c.contract.Judge(u.GroupVersionKind().GroupKind(), u.GetName(), u.GetManagedFields())
 	if err != nil {
@@ -136,7 +129,7 @@ func (c *cli) judge(u *unstructured.Unstructured) ([]ownership.Holding, error) {
 	return holdings, nil
 }
 
-// stamp is a time as everything that is not a table has it.
+// stamp formats a time, except for tables.
 func stamp(t *metav1.Time) string {
 	if t == nil {
 		return ""

@@ -26,18 +26,17 @@ type operatorStatus struct {
 	// Version is the tag or digest of the operator's image, Runner that of the proxies'.
 	Version string `json:"version"`
 	Runner  string `json:"runner"`
-	// Leader is who holds the Lease, and Renewed since when without renewal.
+	// Leader holds the Lease; Renewed is its last renewal.
 	Leader  string                `json:"leader,omitempty"`
 	Renewed string                `json:"renewed,omitempty"`
 	lease   *coordinationv1.Lease `json:"-"`
 }
 
-// operatorSelector finds the operator's Deployment, as the chart labels it.
+// operatorSelector finds the operator's Deployment by the chart's label.
 const operatorSelector = "app.kubernetes.io/component=operator"
 
-// operatorDeployments are the Deployments of Freehold's operators, and of no other
-// product that has the same label. Who may not list Deployments of all namespaces sees
-// those of the own one, which everywhere tells.
+// operatorDeployments are the Deployments of Freehold's operators, without other products that use the label. Without
+// the right to list all namespaces it reads only the user's, and everywhere is false.
 func (c *cli) operatorDeployments() (found []*unstructured.Unstructured, everywhere bool, err error) {
 	deployments, err := c.selected(true, operatorSelector, "deployments.v1.apps")
 	everywhere = err == nil
@@ -59,7 +58,7 @@ func (c *cli) operatorDeployments() (found []*unstructured.Unstructured, everywh
 	return ours, everywhere, unread
 }
 
-// operatorPods are the pods that the selectors of these Deployments fit.
+// operatorPods are the pods of these Deployments.
 func (c *cli) operatorPods(deployments []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var pods []*unstructured.Unstructured
 	var unread error
@@ -75,7 +74,7 @@ func (c *cli) operatorPods(deployments []*unstructured.Unstructured) ([]*unstruc
 	return pods, unread
 }
 
-// operators are the installations in the cluster, nil where the user may not see them.
+// operators are the installations in the cluster, nil if the user may not see them.
 func (c *cli) operators() ([]operatorStatus, error) {
 	deployments, everywhere, unread := c.operatorDeployments()
 	if !everywhere && len(deployments) == 0 {
@@ -103,10 +102,10 @@ func (c *cli) operators() ([]operatorStatus, error) {
 	return found, unread
 }
 
-// runnerFlag is the flag that every operator of ours has, and no other program.
+// runnerFlag is a flag that only our operator has.
 const runnerFlag = "--runner-image="
 
-// operatorOf reads a Deployment. It reports whether it is one of ours.
+// operatorOf reads a Deployment, and reports whether it is an operator of ours.
 func operatorOf(d *appsv1.Deployment) (operatorStatus, bool) {
 	o := operatorStatus{Namespace: d.Namespace, Name: d.Name, Ready: d.Status.ReadyReplicas, Replicas: 1}
 	if d.Spec.Replicas != nil {
@@ -135,7 +134,6 @@ func tagOf(image string) string {
 	return "latest"
 }
 
-// holds reads the Lease.
 func (o *operatorStatus) holds(u *unstructured.Unstructured) error {
 	o.lease = &coordinationv1.Lease{}
 	if err := decode(u, o.lease); err != nil {
@@ -150,7 +148,7 @@ func (o *operatorStatus) holds(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// leader says who leads, or that nobody does.
+// leader names the leader, or says that there is none.
 func (o operatorStatus) leader(now time.Time) string {
 	if o.lease == nil {
 		return o.Leader

@@ -9,13 +9,12 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// fieldOwners is what owners prints for programs.
+// fieldOwners is the output of owners for programs.
 type fieldOwners struct {
 	Object reference `json:"object"`
 	Fields []holding `json:"fields"`
 }
 
-// reference names an object.
 type reference struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -35,7 +34,7 @@ type holding struct {
 	Subresource string `json:"subresource,omitempty"`
 	Time        string `json:"time,omitempty"`
 	Verdict     string `json:"verdict,omitempty"`
-	// Grantee is the manager to whom the contract gives the field.
+	// Grantee is the manager to whom the contract grants the field.
 	Grantee string `json:"grantee,omitempty"`
 }
 
@@ -46,7 +45,6 @@ func holdingOf(h ownership.Holding) holding {
 	}
 }
 
-// owners is the command that shows one object.
 func (c *cli) owners() *cobra.Command {
 	out, file := output{wide: true}, ""
 	cmd := &cobra.Command{

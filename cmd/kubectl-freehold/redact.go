@@ -15,23 +15,21 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// redacted stands for what is left out.
+// redacted replaces what is left out.
 const redacted = "REDACTED"
 
-// Limits of what is taken for a secret.
+// Limits of what counts as a secret.
 const (
-	// hiddenLength is how long a value is at least that is looked for elsewhere: "true"
-	// and "info" are in every log.
+	// hiddenLength is the minimum of a value that is searched for elsewhere: "true" and "info" are in every log.
 	hiddenLength = 8
-	// noteLength is how long an annotation of somebody's is at most that is no JSON. Tools
-	// keep copies of whole objects in longer ones, packed.
+	// noteLength is the maximum of a foreign annotation that is not JSON. Tools keep packed copies of whole objects in
+	// longer ones.
 	noteLength = 256
 )
 
-// What is a credential wherever it stands. userinfo is the user and password of a URL, of which
-// the last @ is the end. passwords are what follows a header of credentials (RFC 9110, section
-// 11.6.2) or of a key, a word of Basic (RFC 7617) or Bearer (RFC 6750, section 2.1), or a name in
-// a URL's query, and a JSON Web Token (RFC 7519, section 3).
+// Credentials anywhere in a text. userinfo is the user and password of a URL, up to its last @. passwords follow a
+// header of credentials (RFC 9110, section 11.6.2) or a key, the word Basic (RFC 7617) or Bearer (RFC 6750, section
+// 2.1), or a name in a URL's query, or are a JSON Web Token (RFC 7519, section 3).
 var (
 	userinfo  = regexp.MustCompile(`://[^\s/?#"']+@`)
 	passwords = regexp.MustCompile(
@@ -41,19 +39,18 @@ var (
 			`|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
 )
 
-// secretFlag is a flag that is followed by a secret, even one that begins with a dash.
+// secretFlag precedes a secret, even one that begins with a dash.
 var secretFlag = regexp.MustCompile(`(?i)^-.*(token|key|secret|passw|credential)`)
 
 // assigned is a variable with its value as one argument.
 var assigned = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// redactor leaves out of objects what may be secret, and remembers it, so that it is
-// found again in logs and messages.
+// redactor removes possible secrets from objects, and remembers them, so that it finds them in logs and messages.
 type redactor struct {
-	// hidden are values that were left out.
+	// hidden are the removed values.
 	hidden map[string]bool
-	// open are names, namespaces and images of objects, and the longest name of a transport. A
-	// value that is a part of one is looked for nowhere else: the bundle could not be read.
+	// open are names, namespaces and images of objects, and the longest name of a transport. A removed value that is
+	// part of one is not searched for elsewhere: the bundle would be unreadable.
 	open []string
 }
 
@@ -61,8 +58,7 @@ func newRedactor() *redactor {
 	return &redactor{hidden: map[string]bool{}, open: []string{string(v1alpha1.TransportStreamableHTTP)}}
 }
 
-// hide is what stands for a value that is left out. Elsewhere the value may stand line by
-// line, or as a string of Go or JSON.
+// hide replaces a value. Elsewhere the value may occur line by line, or as a string of Go or JSON.
 func (r *redactor) hide(value string) string {
 	quoted := strconv.Quote(value)
 	forms := append(strings.Split(value, "\n"), value, quoted[1:len(quoted)-1])
@@ -77,15 +73,15 @@ func (r *redactor) hide(value string) string {
 	return redacted
 }
 
-// isOpen tells whether a value that was left out is a part of what is in the open.
+// isOpen reports whether a removed value is part of an open one.
 func (r *redactor) isOpen(value string) bool {
 	return slices.ContainsFunc(r.open, func(text string) bool { return strings.Contains(text, value) })
 }
 
-// scrub leaves out of a text what was left out of objects, and passwords.
+// scrub removes hidden values and passwords from a text.
 func (r *redactor) scrub(text string) string { return r.scrubber()(text) }
 
-// scrubber is scrub for many texts, with what is hidden and open by now.
+// scrubber is scrub for many texts, with the values known so far.
 func (r *redactor) scrubber() func(string) string {
 	values := slices.DeleteFunc(slices.Collect(maps.Keys(r.hidden)), r.isOpen)
 	// The longest first: one may be a part of another.
@@ -101,8 +97,7 @@ func (r *redactor) scrubber() func(string) string {
 	}
 }
 
-// scrubbed is a copy of a value with each string and each key scrubbed. Of keys that become the
-// same one stays.
+// scrubbed is a copy of a value with each string and key scrubbed. Of keys that become equal one stays.
 func scrubbed(value any, scrub func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -123,10 +118,9 @@ func scrubbed(value any, scrub func(string) string) any {
 	return value
 }
 
-// redact removes from an object what may be a secret: values of environment
-// variables, headers and flags, also in the JSON of a ConfigMap or an annotation, the data of a Secret,
-// and the copies of the whole object that tools keep in annotations. Names, and
-// references to Secrets, stay.
+// redact removes possible secrets from an object: values of environment variables, headers and flags, also in the
+// JSON of a ConfigMap or an annotation, the data of a Secret, and the copies of the whole object that tools keep in
+// annotations. Names, and references to Secrets, stay.
 func (r *redactor) redact(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	r.open = append(r.open, u.GetName(), u.GetNamespace())
@@ -150,8 +144,8 @@ func (r *redactor) redact(u *unstructured.Unstructured) *unstructured.Unstructur
 	return u
 }
 
-// annotations redacts annotations, of which one has the run config. A list is left out
-// whole: in a JSON patch a secret stands beside its path (RFC 6902), under no name that tells.
+// annotations redacts annotations, one of which has the run config. A list is removed as a whole: a JSON patch has a
+// secret beside its path (RFC 6902), without a telling name.
 func (r *redactor) annotations(annotations any) {
 	texts, ok := annotations.(map[string]any)
 	if !ok {
@@ -186,8 +180,8 @@ func (r *redactor) text(text string) string {
 	return string(data)
 }
 
-// value redacts, anywhere below a value, the values of variables and headers, in
-// lists of {name, value} and in maps, and those of flags.
+// value redacts, anywhere below a value, the values of variables and headers, in lists of {name, value} and in maps,
+// and those of flags.
 func (r *redactor) value(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -213,8 +207,7 @@ func (r *redactor) value(value any) {
 	}
 }
 
-// flags redacts what follows a flag, as --name=value and as an item of its own, and
-// the value of a variable.
+// flags redacts the value of a flag, as --name=value and as an item of its own, and that of a variable.
 func (r *redactor) flags(arguments any) {
 	list, ok := arguments.([]any)
 	if !ok {

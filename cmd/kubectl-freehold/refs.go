@@ -17,24 +17,22 @@ import (
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
-// configReferences is what refs prints for programs.
+// configReferences is the output of refs for programs.
 type configReferences struct {
 	Object     reference   `json:"object"`
 	References []referring `json:"references"`
 }
 
-// referring is the other end of one reference: a workload of a configuration, or a
-// configuration of a workload.
+// referring is the other end of a reference: a workload of a configuration, or a configuration of a workload.
 type referring struct {
 	Object reference `json:"object"`
-	// Content says whether the workload runs with what the configuration says now.
+	// Content says whether the workload runs the configuration's present content.
 	Content string `json:"content,omitempty"`
 	Ready   string `json:"ready,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// What a workload runs with of a configuration: what it says now, what it said
-// before, or nothing of it yet.
+// The configuration's content that a workload runs: the present, an earlier one, or none yet.
 const (
 	contentCurrent = "current"
 	contentOlder   = "older"
@@ -83,8 +81,7 @@ READY and REASON are those of the object in the line.`,
 	return cmd
 }
 
-// otherEnds are the workloads of a configuration, or the configurations of a
-// workload.
+// otherEnds are the workloads of a configuration, or the configurations of a workload.
 func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
 	others, of := workloadKinds(), workloadsOf
 	switch kind := u.GroupVersionKind().GroupKind(); {
@@ -109,7 +106,6 @@ func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
 	return of(u, found)
 }
 
-// workloadOf reads a workload.
 func workloadOf(u *unstructured.Unstructured) (kinds.Object, error) {
 	kind, known := kinds.Named(u.GetKind())
 	if !known {
@@ -122,7 +118,6 @@ func workloadOf(u *unstructured.Unstructured) (kinds.Object, error) {
 	return object, nil
 }
 
-// workloadsOf are those that refer to a configuration.
 func workloadsOf(config *unstructured.Unstructured, servers []*unstructured.Unstructured) ([]referring, error) {
 	ends := []referring{}
 	for _, u := range servers {
@@ -137,8 +132,7 @@ func workloadsOf(config *unstructured.Unstructured, servers []*unstructured.Unst
 	return ends, nil
 }
 
-// configsOf are those that a server refers to. One that does not exist has neither
-// content nor conditions.
+// configsOf are the configurations of a server. A missing one has neither content nor conditions.
 func configsOf(u *unstructured.Unstructured, configs []*unstructured.Unstructured) ([]referring, error) {
 	server, err := workloadOf(u)
 	if err != nil {
@@ -179,8 +173,7 @@ func decode(u *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// content is what a server runs with of a configuration, empty where the
-// configuration does not say what it is now.
+// content is what a server runs of a configuration, empty if the configuration does not report its own.
 func content(server kinds.Object, config *unstructured.Unstructured) string {
 	now, _, err := unstructured.NestedString(config.Object, "status", "hash")
 	if err != nil || now == "" {

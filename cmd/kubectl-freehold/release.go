@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// releasing is what release is told.
+// releasing are the flags of release.
 type releasing struct {
 	manager, subresource, to string
 	dryRun                   dryRun
@@ -86,7 +86,7 @@ only when neither runs any more: docs/take-over.md says how.`,
 	return cmd
 }
 
-// dryRun is a flag as kubectl has it. A request is judged by the API server alone.
+// dryRun is a flag as kubectl's. Only the API server judges a request.
 type dryRun bool
 
 // String implements pflag.Value.
@@ -144,8 +144,7 @@ func (c *cli) handBack(ctx context.Context, u *unstructured.Unstructured, r rele
 	return err
 }
 
-// parted divides what owner holds into what others hold as well, and what
-// nobody else does.
+// parted divides the fields of owner into those that others hold too, and those that nobody else holds.
 func parted(holdings []ownership.Holding, owner ownership.Owner) (stays, goes *fieldpath.Set) {
 	stays, goes = &fieldpath.Set{}, &fieldpath.Set{}
 	others := &fieldpath.Set{}
@@ -166,7 +165,7 @@ func parted(holdings []ownership.Holding, owner ownership.Owner) (stays, goes *f
 	return stays, goes
 }
 
-// notHeld says what the manager has, since it has nothing to hand back.
+// notHeld says what the manager holds, since that is not what is asked for.
 func notHeld(u *unstructured.Unstructured, r releasing) error {
 	var others []string
 	for _, entry := range u.GetManagedFields() {
@@ -194,7 +193,7 @@ func (c *cli) list(what string, fields *fieldpath.Set) {
 	fields.Iterate(func(field fieldpath.Path) { fmt.Fprintln(c.Out, "  "+ownership.Notation(field)) })
 }
 
-// ask waits for a line before something is written, and returns an error unless that is a yes.
+// ask waits for a line, and returns an error unless it is a yes.
 func (c *cli) ask(r releasing, question string) error {
 	if r.yes || bool(r.dryRun) {
 		return nil
@@ -209,8 +208,8 @@ func (c *cli) ask(r releasing, question string) error {
 	return errors.Join(answer.Err(), errors.New("nothing was changed"))
 }
 
-// applier is the one writer there is, under a contract for just this: the manager
-// may give up what it has, and state nothing; who gets it may state anything.
+// applier is a writer with a contract for this one command: the manager may release what it has, and state nothing;
+// the new owner may state anything.
 func (c *cli) applier(u *unstructured.Unstructured, r releasing) (*apply.Applier, client.Client, error) {
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
@@ -230,7 +229,7 @@ func (c *cli) applier(u *unstructured.Unstructured, r releasing) (*apply.Applier
 	if r.dryRun {
 		server = client.NewDryRunClient(server)
 	}
-	// The values are what stands there, so no schema has to judge them.
+	// The values are live, so no schema has to judge them.
 	converter := apply.NewConverter(scheme,
 		map[string]managedfields.TypeConverter{kind.Group: managedfields.NewDeducedTypeConverter()})
 	object := ownership.Object{GroupVersionKind: kind, Subresource: r.subresource}

@@ -11,8 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// lacking names the kinds that the user may not list, in a sentence that asks for the right; it is empty
-// if an error is of another kind.
+// lacking asks for the rights to list that the user lacks; it is empty for other errors.
 func lacking(err error) string {
 	kinds := map[string]bool{}
 	forbidden(err, kinds)
@@ -23,7 +22,7 @@ func lacking(err error) string {
 		": ask for that right, or for somebody who has it."
 }
 
-// forbidden collects the kinds of an error, and of those that it consists of.
+// forbidden collects the kinds of an error and its parts.
 func forbidden(err error, kinds map[string]bool) {
 	if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsForbidden(err) { // what it wraps is looked at below
 		if details := status.Status().Details; details != nil && details.Kind != "" {
@@ -47,7 +46,7 @@ func forbidden(err error, kinds map[string]bool) {
 	}
 }
 
-// missing is an error if the namespace of the flags does not exist. Who may not read it is not told.
+// missing is an error if the namespace of the flags does not exist, nil if the user may not read it.
 func (c *cli) missing() error {
 	namespace, err := c.namespace()
 	if err != nil {

@@ -45,8 +45,7 @@ says about it. Only release writes, and asks first.
 The exit code is 0 on success, 1 if audit or status found something wrong, and 2
 after an error.`,
 		Version: version,
-		// An error is printed by run, and a mistake in a cluster is none in the
-		// command line.
+		// run prints errors, and a finding in the cluster is no misuse of the command.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -19,20 +19,19 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// screen is how many objects status names of those that are not ready.
+// screen is how many unready objects status lists.
 const screen = 10
 
-// freeholdStatus is what status prints for programs.
+// freeholdStatus is the output of status for programs.
 type freeholdStatus struct {
-	// Operators are null where the user may not see them.
+	// Operators are null if the user may not see them.
 	Operators []operatorStatus `json:"operators"`
 	Kinds     []kindStatus     `json:"kinds"`
-	// Attention are the objects for which a person has to do something, and then
-	// those that are on their way.
+	// Attention lists first the objects that need a person, then those in progress.
 	Attention []attention `json:"attention"`
 }
 
-// kindStatus counts objects of a kind by what they say of themselves.
+// kindStatus counts the objects of a kind by their state.
 type kindStatus struct {
 	Kind   string         `json:"kind"`
 	Total  int            `json:"total"`
@@ -44,7 +43,7 @@ type attention struct {
 	Object reference `json:"object"`
 	State  string    `json:"state"`
 	Since  string    `json:"since,omitempty"`
-	// Act says that it does not change without a person.
+	// Act means that it does not change without a person.
 	Act     bool         `json:"act"`
 	Message string       `json:"message"`
 	since   *metav1.Time `json:"-"`
@@ -91,7 +90,7 @@ something could not be read.`,
 	return cmd
 }
 
-// showStatus shows what was read; unread is why there is no more of it.
+// showStatus shows what was read; unread is why the input is incomplete.
 func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unstructured.Unstructured,
 	unread error,
 ) error {
@@ -140,7 +139,7 @@ func (s freeholdStatus) idle() bool {
 	return s.Operators != nil && !slices.ContainsFunc(s.Operators, func(o operatorStatus) bool { return o.Ready > 0 })
 }
 
-// turn is where it stands in the list: first what needs a person.
+// rank orders the list: first what needs a person.
 func (a attention) rank() int {
 	if a.Act {
 		return 0
@@ -148,7 +147,7 @@ func (a attention) rank() int {
 	return 1
 }
 
-// judged is the state of an object in one word, and what is not as it should be.
+// judged is the state of an object in one word, and what is wrong with it.
 func judged(u *unstructured.Unstructured, now time.Time) (state string, found []attention, err error) {
 	var object struct {
 		Status struct {
@@ -198,7 +197,7 @@ func judged(u *unstructured.Unstructured, now time.Time) (state string, found []
 	return state, found, nil
 }
 
-// screen writes a status for people; unread is why it is not all.
+// screen writes a status for people; unread is why it is incomplete.
 func (c *cli) screen(out io.Writer, s freeholdStatus, unread error) error {
 	if unread != nil {
 		fmt.Fprintf(out, "%s\n\n", strings.TrimSpace(

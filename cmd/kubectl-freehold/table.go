@@ -19,7 +19,7 @@ import (
 // output is the flag -o of a command.
 type output struct {
 	format string
-	// wide says that the command has a table with more.
+	// wide: the command has a wider table.
 	wide bool
 }
 
@@ -41,12 +41,12 @@ func (o *output) formats() []string {
 	return formats
 }
 
-// isTable reports whether people read it.
+// isTable reports whether the output is for people.
 func (o *output) isTable() bool { return o.format == "" || o.isWide() }
 
 func (o *output) isWide() bool { return o.wide && o.format == "wide" }
 
-// check refuses an unknown format before anything is asked of a cluster.
+// check refuses an unknown format before the cluster is asked.
 func (o *output) check() error {
 	if o.isTable() {
 		return nil
@@ -57,8 +57,7 @@ func (o *output) check() error {
 	return nil
 }
 
-// print writes content, a pointer to a struct with JSON tags, for programs.
-// kind is what they know it by.
+// print writes content, a pointer to a struct with JSON tags, for programs, under its kind.
 func (o *output) print(out io.Writer, kind string, content any) error {
 	printer, err := genericclioptions.NewJSONYamlPrintFlags().ToPrinter(o.format)
 	if err != nil {
@@ -72,7 +71,7 @@ func (o *output) print(out io.Writer, kind string, content any) error {
 	return printer.PrintObj(&unstructured.Unstructured{Object: object}, out)
 }
 
-// table writes lines of cells in columns. Columns without content are left out.
+// table writes lines of cells in columns, without empty columns.
 func table(out io.Writer, lines [][]string) error {
 	used := make([]bool, len(lines[0]))
 	for _, line := range lines[1:] {
@@ -102,15 +101,14 @@ func table(out io.Writer, lines [][]string) error {
 	return nil
 }
 
-// Escape sequences of terminals
-// (https://en.wikipedia.org/wiki/ANSI_escape_code#Colors).
+// Escape sequences of terminals (https://en.wikipedia.org/wiki/ANSI_escape_code#Colors).
 const (
 	red, green, yellow = "\x1b[31m", "\x1b[32m", "\x1b[33m"
 	plain              = "\x1b[0m"
 )
 
-// paint writes a verdict, in colour where out is a terminal that wants it. A
-// verdict stands in the last column, whose width counts for nothing.
+// paint writes a verdict, in colour on a terminal that wants it. The verdict is in the last column, whose width does
+// not matter.
 func paint(out io.Writer, v ownership.Verdict) string {
 	if v == "" || !colours(out) {
 		return string(v)
@@ -126,10 +124,10 @@ func paint(out io.Writer, v ownership.Verdict) string {
 	return string(v)
 }
 
-// colours is a variable so that a test can stand for a terminal.
+// colours is a variable for tests.
 var colours = printers.AllowsColorOutput
 
-// safe is a text from the cluster that cannot give orders to a terminal.
+// safe removes control sequences from the cluster's text.
 func safe(text string) string {
 	return strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f",
 		" ").Replace(printable.Text(printers.EscapeTerminal(text)))

@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// hold is a holding without its field, so that holds of fields can be compared.
+// hold is a holding without its field, so that holds can be compared.
 type hold struct {
 	manager, operation, subresource string
 	time                            string
@@ -20,7 +20,6 @@ type hold struct {
 	grantee                         ownership.Manager
 }
 
-// holdOf writes times with when.
 func holdOf(h ownership.Holding, when func(ownership.Holding) string) hold {
 	return hold{
 		manager: h.Manager, operation: string(h.Operation), subresource: h.Subresource,
@@ -28,7 +27,7 @@ func holdOf(h ownership.Holding, when func(ownership.Holding) string) hold {
 	}
 }
 
-// node is a field of a tree, with who holds it and what lies below.
+// node is a field of a tree, with its holders and the fields below.
 type node struct {
 	step  string
 	field string
@@ -36,7 +35,6 @@ type node struct {
 	below []*node
 }
 
-// add puts a hold of a field into the tree.
 func (n *node) add(field fieldpath.Path, h hold) {
 	for i, element := range field {
 		step := ownership.NotationOf(element)
@@ -50,7 +48,7 @@ func (n *node) add(field fieldpath.Path, h hold) {
 	n.holds = append(n.holds, h)
 }
 
-// leaves is how many fields the tree holds.
+// leaves counts the fields of the tree.
 func (n *node) leaves() int {
 	count := 0
 	if len(n.holds) > 0 {
@@ -62,8 +60,7 @@ func (n *node) leaves() int {
 	return count
 }
 
-// uniform returns who holds the whole of the tree, if everything in it is held
-// by the same.
+// uniform returns the holders of the whole tree, if all its fields have the same.
 func (n *node) uniform() ([]hold, bool) {
 	holds := n.holds
 	for _, b := range n.below {
@@ -78,7 +75,7 @@ func (n *node) uniform() ([]hold, bool) {
 
 // row is a line of a tree, and one more for each further holder.
 type row struct {
-	// label is the field with the fields above it left out, indented.
+	// label is the field relative to the rows above, indented.
 	label string
 	// field is the whole field.
 	field string
@@ -87,12 +84,11 @@ type row struct {
 	holds  []hold
 }
 
-// whole is how deep a field must lie to stand for all that is in it: one of
-// metadata, spec or status is always told apart.
+// whole is the minimum depth of a field that stands for its content: metadata, spec and status never do.
 const whole = 2
 
-// rows are the lines of a tree. Unless every field is wanted, one whose content
-// has the same holders stands for that content.
+// rows are the lines of a tree. Unless every is set, a field whose content has the same holders stands for its
+// content.
 func (n *node) rows(every bool) []row { return n.lines(every, 0, 0) }
 
 func (n *node) lines(every bool, depth, indent int) []row {
@@ -101,7 +97,7 @@ func (n *node) lines(every bool, depth, indent int) []row {
 		label, deep := b.step, depth+1
 		holds, same := b.uniform()
 		stands := func() bool { return !every && same && deep >= whole && b.leaves() > 1 }
-		// What has nothing beside it stands on its parent's line.
+		// A field without siblings shares its parent's line.
 		for len(b.holds) == 0 && len(b.below) == 1 && !stands() {
 			b, deep = b.below[0], deep+1
 			if b.step[0] != '[' {
@@ -128,7 +124,7 @@ func (r row) text(label string) string {
 	return label
 }
 
-// age is how long ago an entry changed, as kubectl tells it.
+// age formats the time since an entry changed, as kubectl does.
 func age(now time.Time) func(ownership.Holding) string {
 	return func(h ownership.Holding) string {
 		if h.Time == nil {
@@ -138,5 +134,4 @@ func age(now time.Time) func(ownership.Holding) string {
 	}
 }
 
-// at is when an entry changed.
 func at(h ownership.Holding) string { return stamp(h.Time) }

@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// unseenFor is how long an operator may take to act on an object: after that none watches it, and it
-// does not change without a person.
+// unseenFor is how long an operator may take to act on an object: after that none watches it, and a person must act.
 const unseenFor = 5 * time.Minute
 
 // unseen is an object on which no operator acts.
@@ -20,8 +19,7 @@ func unseen(u *unstructured.Unstructured, now time.Time, what string) attention 
 	}
 }
 
-// changed is when somebody last said something else of an object: deleted it, changed its spec, or made it.
-// Nil is unknown.
+// changed is when the object was last deleted, changed in its spec, or created; nil if unknown.
 func changed(u *unstructured.Unstructured) *metav1.Time {
 	if deleted := u.GetDeletionTimestamp(); deleted != nil {
 		return deleted

@@ -41,13 +41,12 @@ func main() {
 	}
 }
 
-// gcPercent makes the collector work five times as often as Go's default does. How far the
-// heap grows while servers come up decides how many holes are left between what lives,
-// which giving back cannot free. GOGC overrides it.
+// gcPercent makes the collector run five times as often as by default. The peak of the heap while servers start
+// decides how fragmented it stays, and fragments cannot be returned. GOGC overrides it.
 const gcPercent = 20
 
-// worthwhile is the garbage after which the operator gives memory back, in bytes: what it
-// makes in some minutes at rest, and in a second of a burst.
+// worthwhile is the garbage in bytes after which memory is returned: that of some minutes at rest, or of a second of
+// a burst.
 const worthwhile = 16 << 20
 
 // run runs the operator until ctx ends or leadership is lost.
@@ -98,7 +97,7 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 		HealthProbeBindAddress: s.probeAddress,
 		Metrics:                s.metrics(),
 		LeaderElection:         s.leaderElect,
-		// Names the metric of who leads; the lock is made below.
+		// Names the leader's metric; the lock is made below.
 		LeaderElectionID: contract.LeaseName,
 		LeaseDuration:    &s.lease.duration,
 		RenewDeadline:    &s.lease.renewDeadline,
@@ -124,8 +123,7 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 	return mgr, mgr.AddReadyzCheck("readyz", synced(mgr.GetCache()))
 }
 
-// synced is ready once the cache is: an operator that has not read the cluster
-// yet has nothing to say.
+// synced is ready once the cache has read the cluster.
 func synced(c cache.Cache) healthz.Checker {
 	return func(r *http.Request) error {
 		if !c.WaitForCacheSync(r.Context()) {

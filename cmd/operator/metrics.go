@@ -19,11 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// profilingAddress is reached by kubectl port-forward, and by nobody else: a
-// profile tells what is in memory.
+// profilingAddress is reachable only by kubectl port-forward: a profile shows what is in memory.
 const profilingAddress = "127.0.0.1:6060"
 
-// metrics is how /metrics is served.
 func (s settings) metrics() server.Options {
 	options := server.Options{BindAddress: s.metricsAddress}
 	if s.metricsSecure {
@@ -34,8 +32,8 @@ func (s settings) metrics() server.Options {
 	return options
 }
 
-// How long answers of the API server about a caller are believed. An answer that
-// lets nobody in is believed for less, so that a right that is given counts soon.
+// How long the API server's answers about a caller are cached. A refusal is cached for less, so that a new right
+// counts soon.
 const (
 	believeYes = time.Minute
 	believeNo  = 10 * time.Second
@@ -43,9 +41,8 @@ const (
 	askTime = 10 * time.Second
 )
 
-// guarded asks the API server who calls, by a TokenReview, and whether the caller
-// may get the path, by a SubjectAccessReview. It does what controller-runtime's
-// WithAuthenticationAndAuthorization does, without the libraries of the API server
+// guarded authenticates callers by a TokenReview, and authorizes the path by a SubjectAccessReview, as
+// controller-runtime's WithAuthenticationAndAuthorization does, but without the libraries of the API server
 // (docs/adr/0029-a-review-is-a-question.md).
 func guarded(config *rest.Config, c *http.Client) (server.Filter, error) {
 	tokens, err := authenticationclient.NewForConfigAndClient(config, c)
@@ -60,17 +57,16 @@ func guarded(config *rest.Config, c *http.Client) (server.Filter, error) {
 	return g.filter, nil
 }
 
-// guard lets callers in whom the API server lets in.
+// guard admits callers whom the API server admits.
 type guard struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
-	// known are answers, by hash of what was asked.
+	// known are answers, by hash of the question.
 	known *cache.Expiring
 }
 
-// filter stands before a handler. It answers 401 to a caller without a token that
-// the API server knows, 403 to one that may not get the path, and 503 while the API
-// server cannot be asked.
+// filter answers 401 to a caller without a valid token, 403 to one without the right to the path, and 503 while the
+// API server does not answer.
 func (g *guard) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -92,7 +88,7 @@ func (g *guard) filter(log logr.Logger, next http.Handler) (http.Handler, error)
 	}), nil
 }
 
-// judge is the status that the caller gets.
+// judge is the status for the caller.
 func (g *guard) judge(ctx context.Context, token, verb, path string) (int, error) {
 	key := sha256.Sum256([]byte(verb + "\x00" + path + "\x00" + token))
 	if status, ok := g.known.Get(key); ok {

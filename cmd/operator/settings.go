@@ -48,8 +48,7 @@ type settings struct {
 // (https://pkg.go.dev/k8s.io/client-go/tools/leaderelection#LeaderElectionConfig).
 type lease struct{ duration, renewDeadline, retryPeriod time.Duration }
 
-// parse reads the flags. It returns flag.ErrHelp if help was asked for, and an
-// error that says what to write for a flag that is wrong.
+// parse reads the flags. It returns flag.ErrHelp for help, and an error that says what to write for an invalid flag.
 func parse(args []string, usage io.Writer) (settings, error) {
 	s := settings{}
 	var namespaces, pullPolicy, pullSecrets, proxyResources, proxyTemplate, network, objects string
@@ -110,7 +109,6 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	return s, s.check()
 }
 
-// electionFlags are those of the election of a leader.
 func (s *settings) electionFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
 	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
@@ -121,7 +119,7 @@ func (s *settings) electionFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&s.lease.retryPeriod, "retry-period", 2*time.Second, "how often the Lease is renewed, or asked for")
 }
 
-// proxyResources reads the flag of that name.
+// proxyResources reads its flag.
 func (s *settings) proxyResources(text string) error {
 	if text == "" {
 		return nil
@@ -138,8 +136,7 @@ func (s *settings) proxyResources(text string) error {
 	return nil
 }
 
-// proxyReplicas reads the flag of that name. None by default would stop every server
-// that does not say.
+// proxyReplicas reads its flag. A default of 0 would stop every server that states none.
 func (s *settings) proxyReplicas(n int) error {
 	if n < 1 || n > mostProxies {
 		return fmt.Errorf("--proxy-replicas is %d: write how many pods a proxy has, 1 to %d", n, mostProxies)
@@ -148,7 +145,7 @@ func (s *settings) proxyReplicas(n int) error {
 	return nil
 }
 
-// mostProxies is the most that spec.proxy.replicas may say.
+// mostProxies is the maximum of spec.proxy.replicas.
 const mostProxies = 100
 
 // proxyTemplate reads the flag --proxy-pod-template.
@@ -167,8 +164,7 @@ func (s *settings) proxyTemplate(text string) error {
 	return nil
 }
 
-// networkDefaults reads the flag of that name. The chart's schema holds it to what
-// the rules of spec.network hold.
+// networkDefaults reads its flag. The chart's schema has the rules of spec.network.
 func (s *settings) networkDefaults(text string) error {
 	if text == "" {
 		return nil
@@ -188,7 +184,7 @@ func (s *settings) networkDefaults(text string) error {
 	return nil
 }
 
-// objectDefaults reads the flag of that name.
+// objectDefaults reads its flag.
 func (s *settings) objectDefaults(text string) error {
 	if text == "" {
 		return nil
@@ -203,7 +199,7 @@ func (s *settings) objectDefaults(text string) error {
 	return nil
 }
 
-// list is what stands between commas, each once.
+// list splits at commas, and removes duplicates.
 func list(text string) []string {
 	var found []string
 	for _, n := range strings.Split(text, ",") {
@@ -245,8 +241,7 @@ func (s settings) check() error {
 	return nil
 }
 
-// check holds the times to what client-go's leader election takes, whose own
-// message names no flag.
+// check applies the rules of client-go's leader election, whose own message names no flag.
 func (l lease) check() error {
 	switch {
 	case l.retryPeriod <= 0:
@@ -261,8 +256,7 @@ func (l lease) check() error {
 	return nil
 }
 
-// limit bounds what the whole process sends with clients that are made from
-// config: each kind, and each identity that is written as, has one of its own.
+// limit bounds the requests of the whole process: the clients of each kind and identity share one limiter.
 func (s settings) limit(config *rest.Config) {
 	config.QPS, config.Burst = float32(s.qps), s.burst
 	if s.qps > 0 {
@@ -270,10 +264,8 @@ func (s settings) limit(config *rest.Config) {
 	}
 }
 
-// lock is client-go's lock on the leader's Lease. The one that the manager makes
-// records Events, for which the operator has no right: the Lease says who leads.
-// A renewal does not wait for the rate limiter of the controllers, and its request
-// takes half of the deadline at most.
+// lock is client-go's lock on the leader's Lease. The manager's own lock records Events, which the operator has no
+// right to do. A renewal does not wait for the controllers' rate limiter, and takes at most half of the deadline.
 func (s settings) lock(config *rest.Config) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// selector is what the API server sends: warnings about pods, but those of which the pod's
-// status says as much.
+// selector excludes Events whose content the pod's status has as well.
 func selector() fields.Selector {
 	terms := []fields.Selector{
 		fields.OneTermEqualSelector("type", corev1.EventTypeWarning),
@@ -31,8 +30,8 @@ func selector() fields.Selector {
 	return fields.AndSelectors(terms...)
 }
 
-// Watch keeps the Store up to date with the Events of these namespaces, of all for none, until
-// ctx is done. It asks the API server with c for as long as it does not answer.
+// Watch updates the Store from the Events of these namespaces, or of all, until ctx is done. It retries with c until
+// the API server answers.
 func (s *Store) Watch(ctx context.Context, c client.WithWatch, namespaces []string) error {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -48,14 +47,12 @@ func (s *Store) Watch(ctx context.Context, c client.WithWatch, namespaces []stri
 	return nil
 }
 
-// paged lists in pages, of which each is looked through before the next one comes, so
-// that the Events of others take no memory.
+// paged lists in pages, each processed before the next one, so that foreign Events take no memory.
 type paged struct{ *toolscache.ListWatch }
 
 // IsWatchListSemanticsUnSupported keeps a reflector from gathering all Events of a watch.
 func (paged) IsWatchListSemanticsUnSupported() bool { return true }
 
-// events lists and watches the Events of a namespace.
 func events(c client.WithWatch, namespace string) paged {
 	return paged{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -88,7 +85,7 @@ func events(c client.WithWatch, namespace string) paged {
 	}}
 }
 
-// scope is the Store as a reflector of the Events of one namespace, or of all, fills it.
+// scope adapts the Store to a reflector of one namespace's Events, or of all.
 type scope struct {
 	store     *Store
 	namespace string
@@ -102,10 +99,10 @@ func (s scope) Add(obj any) error {
 	return nil
 }
 
-// Update keeps an Event that is said again.
+// Update keeps a repeated Event.
 func (s scope) Update(obj any) error { return s.Add(obj) }
 
-// Delete lets go what an Event said last.
+// Delete forgets what only this Event said.
 func (s scope) Delete(obj any) error {
 	if e, ok := obj.(*corev1.Event); ok {
 		s.store.forget(e.Namespace, func(event string) bool { return event == e.Name })
@@ -113,7 +110,7 @@ func (s scope) Delete(obj any) error {
 	return nil
 }
 
-// Replace keeps what these Events say, and lets the others go.
+// Replace keeps these Events, and forgets all others.
 func (s scope) Replace(objects []any, _ string) error {
 	list := make([]*corev1.Event, 0, len(objects))
 	there := map[[2]string]bool{}
@@ -138,11 +135,10 @@ func (s scope) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync is for stores that have something to do again.
+// Resync does nothing.
 func (s scope) Resync() error { return nil }
 
-// container is the container that a reference to a part of a pod names, such as
-// spec.containers{server}; empty for none.
+// container is the container in a reference to a part of a pod, such as spec.containers{server}; empty for none.
 func container(fieldPath string) string {
 	_, name, _ := strings.Cut(fieldPath, "{")
 	return strings.TrimSuffix(name, "}")

@@ -1,5 +1,5 @@
-// Package complaints keeps what Warning Events say of the pods of Freehold's servers: what
-// kubelet and other controllers say nowhere else. A Store is what is kept, source.go brings it.
+// Package complaints keeps Warning Events about the pods of Freehold's servers: kubelet and other controllers report
+// some problems nowhere else. Start with Store; source.go fills it.
 package complaints
 
 import (
@@ -14,10 +14,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// Whoever may create Events in a namespace decides how many there are, so these bound what is
-// kept, in bytes: of one server, of one namespace and of all. What was said last stays. A
-// complaint takes overhead beside its texts, of which each has at most longName but its words,
-// that conditions.Plain bounds.
+// Anyone who can create Events in a namespace decides how many there are. So these bound what is kept in bytes: of
+// one server, one namespace and all. The latest stays. A complaint takes overhead and its texts, each at most
+// longName, and its message, which conditions.Plain bounds.
 const (
 	mostOfServer    = 16 << 10
 	mostOfNamespace = 256 << 10
@@ -26,20 +25,19 @@ const (
 	longName        = 253
 )
 
-// Lull is after how long without it the same complaint is a new one.
+// Lull is the silence after which the same complaint counts as new.
 const Lull = 10 * time.Minute
 
-// Store keeps complaints. The zero value is empty and ready; a nil one stays empty.
+// Store keeps complaints. The zero value is ready for use; a nil one stays empty.
 type Store struct {
 	mu sync.Mutex
-	// namespaces are complaints in the order in which they were said last.
+	// namespaces have complaints, the latest last.
 	namespaces map[string][]kept
 	size       int
 	wakes      []func(namespace, key string)
 }
 
-// kept is a complaint about a pod of the server with this key, and the name of the Event
-// that said it last.
+// kept is a complaint about a pod of the server with this key, and the name of its last Event.
 type kept struct {
 	conditions.Complaint
 	key, event string
@@ -49,16 +47,14 @@ func (k *kept) size() int {
 	return overhead + len(k.key) + len(k.event) + len(k.Pod) + len(k.UID) + len(k.Container) + len(k.Reason) + len(k.Words)
 }
 
-// repeats reports whether k says the same as other. A pod that is ended says it for those
-// that are made in its place.
+// repeats reports whether k and other say the same. An ended pod's complaint stands for those of its replacements.
 func (k *kept) repeats(other *kept) bool {
 	return k.key == other.key && k.Component == other.Component && k.Container == other.Container &&
 		k.Reason == other.Reason && k.Words == other.Words &&
 		(k.UID == other.UID || k.Ends())
 }
 
-// Of are the complaints about the pods of the server with this key, in the same order
-// each time.
+// Of returns the complaints about the pods of a server, in a stable order.
 func (s *Store) Of(namespace, key string) (all []conditions.Complaint) {
 	if s == nil {
 		return nil
@@ -77,15 +73,14 @@ func (s *Store) Of(namespace, key string) (all []conditions.Complaint) {
 	return all
 }
 
-// OnNews has wake called from now on for each server of whose pods something is said that was
-// not said before.
+// OnNews registers wake, which is called for each server with a new complaint.
 func (s *Store) OnNews(wake func(namespace, key string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wakes = append(s.wakes, wake)
 }
 
-// add keeps what an Event says, if it is of a pod that may be ours.
+// add keeps an Event about a pod that may be ours.
 func (s *Store) add(e *corev1.Event) {
 	k := complaint(e)
 	if k.key == "" {
@@ -96,7 +91,7 @@ func (s *Store) add(e *corev1.Event) {
 	}
 }
 
-// keep keeps a complaint, and returns whom to wake for it.
+// keep stores a complaint, and returns whom to wake.
 func (s *Store) keep(namespace string, k kept) (wakes []func(namespace, key string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +119,7 @@ func (s *Store) keep(namespace string, k kept) (wakes []func(namespace, key stri
 	return s.wakes
 }
 
-// bound lets go what was said longest ago where there is too much.
+// bound drops the oldest complaints where there are too many.
 func (s *Store) bound(namespace, key string) {
 	ofServer, ofNamespace := 0, 0
 	for i := range s.namespaces[namespace] {
@@ -148,7 +143,7 @@ func (s *Store) bound(namespace, key string) {
 	}
 }
 
-// fullest is the namespace of which most is kept.
+// fullest is the namespace with the most bytes.
 func (s *Store) fullest() (fullest string) {
 	most := 0
 	for namespace, all := range s.namespaces {
@@ -163,7 +158,7 @@ func (s *Store) fullest() (fullest string) {
 	return fullest
 }
 
-// drop lets one complaint go, and returns its size.
+// drop removes one complaint, and returns its size.
 func (s *Store) drop(namespace string, i int) int {
 	size := s.namespaces[namespace][i].size()
 	s.size -= size
@@ -174,7 +169,7 @@ func (s *Store) drop(namespace string, i int) int {
 	return size
 }
 
-// forget lets go what only Events say for which gone is true.
+// forget removes complaints of Events for which gone is true.
 func (s *Store) forget(namespace string, gone func(event string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +181,6 @@ func (s *Store) forget(namespace string, gone func(event string) bool) {
 	}
 }
 
-// all are the namespaces of which something is kept.
 func (s *Store) all() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +190,7 @@ func (s *Store) all() (names []string) {
 	return names
 }
 
-// complaint is what an Event says of a pod that may be ours; without a key if it cannot be.
+// complaint reads an Event about a pod that may be ours; the key is empty if it cannot be.
 func complaint(e *corev1.Event) kept {
 	of := e.InvolvedObject
 	if len(of.Name) > longName || len(e.Name) > longName || len(of.UID) > longName || len(of.FieldPath) > longName ||
@@ -211,8 +205,7 @@ func complaint(e *corev1.Event) kept {
 	}}
 }
 
-// times are since when, and when last, an Event has been said: by the clock of its node, but
-// no earlier than the API server has had it.
+// times are an Event's first and last occurrence by its node's clock, not earlier than its creation.
 func times(e *corev1.Event) (first, last time.Time) {
 	first, last = e.FirstTimestamp.Time, e.LastTimestamp.Time
 	for _, at := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {

@@ -15,21 +15,19 @@ import (
 const (
 	// ServerContainer runs the user's image.
 	ServerContainer = "server"
-	// AnnotationRestartedAt is spec.restartedAt, on the backend's pods, or on the proxy's
-	// where there is no backend.
+	// AnnotationRestartedAt is spec.restartedAt, on the backend's pods, or on the proxy's without a backend.
 	AnnotationRestartedAt = "freehold.dev/restarted-at"
 )
 
 // probeSeconds is short, because the rollout of a backend waits for it.
 const probeSeconds = 2
 
-// BackendSleep is how long a pod of the backend goes on taking calls after its
-// end has been decided: 5 seconds until every node knows of it, and 2 in which
-// proxies still begin calls on the connections they have.
+// BackendSleep is how long a backend pod still takes calls after its deletion: 5 seconds until every node knows of
+// it, and 2 in which proxies still use their connections.
 const BackendSleep = 7 * time.Second
 
-// Backend is the template of a backend's pods without its hash, merged with the
-// overlay. Where there are problems the overlay is not in it.
+// Backend is the template of a backend's pods without its hash, merged with the overlay, or without the overlay if
+// there are problems.
 func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	pod := userPod(run)
 	user, err := intent[corev1ac.PodTemplateSpecApplyConfiguration](pod)
@@ -42,11 +40,11 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 			WithPeriodSeconds(probeSeconds).
 			// The port, not MCP: a server may ask for credentials first.
 			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(PortMCP)))).
-		// The last words of a container that ends are its log, not a file.
+		// The last words of a container are in its log, not in a file.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity())
 	user.Spec.
-		// What else runs in the namespace must not reach the environment.
+		// Other Services of the namespace must not reach the environment.
 		WithEnableServiceLinks(false).
 		WithSecurityContext(podSecurity())
 	if run.ServiceAccountName == "" {
@@ -74,7 +72,7 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 	return merged, nil
 }
 
-// restarted is the annotation that replaces pods when at changes; none for no time.
+// restarted is the annotation that replaces pods when at changes; none if empty.
 func restarted(at string) map[string]string {
 	if at == "" {
 		return nil
@@ -82,8 +80,7 @@ func restarted(at string) map[string]string {
 	return map[string]string{AnnotationRestartedAt: at}
 }
 
-// claimProblems finds metadata that no claim may have, and volumes of the overlay in whose
-// place a pod would get a claim
+// claimProblems finds metadata that a claim must not have, and volumes of the overlay that a claim would replace
 // (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#volume-claim-templates).
 func claimProblems(
 	merged *corev1ac.PodTemplateSpecApplyConfiguration, claims []corev1.PersistentVolumeClaimTemplate,
@@ -105,9 +102,8 @@ func claimProblems(
 	return problems
 }
 
-// sleepFirst keeps the user's container from being told to end while calls come,
-// unless the overlay says what it does before its end. It takes at most half of
-// the grace period, which is 30 seconds where nobody states it.
+// sleepFirst delays the end of the user's container while calls arrive, unless the overlay has a preStop hook. It
+// takes at most half of the grace period, which defaults to 30 seconds.
 func sleepFirst(pod *corev1ac.PodSpecApplyConfiguration) {
 	seconds, server := int64(BackendSleep/time.Second), &pod.Containers[0]
 	if grace := pod.TerminationGracePeriodSeconds; grace != nil {
@@ -124,7 +120,7 @@ func sleepFirst(pod *corev1ac.PodSpecApplyConfiguration) {
 	}
 }
 
-// userPod is what the spec says about the pod in core types.
+// userPod is the pod's part of the spec in core types.
 func userPod(b runconfig.Backend) *corev1.PodTemplateSpec {
 	return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{

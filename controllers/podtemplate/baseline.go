@@ -10,23 +10,21 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// No pod of a server goes beyond the "baseline" Pod Security Standard
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline),
-// also in a namespace without Pod Security admission. The library of Pod Security
-// admission checks the pod; this file finds the field that breaks a control. What a proxy's pod may not that
-// baseline allows is in restricted.go.
+// No pod of a server exceeds the "baseline" Pod Security Standard
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline), also in a namespace without Pod
+// Security admission. The library of Pod Security admission checks the pod; this file finds the field that breaks a
+// control. restricted.go has what a proxy's pod must not do within baseline.
 
 // control is one control of the standard.
 type control struct {
 	check policy.CheckPodFn
-	// fields are the names of those that it is about.
+	// fields are the names of the fields that it restricts.
 	fields []string
 	// instead says what to write.
 	instead string
 }
 
-// instead has, by the library's name of a control, what the library does not
-// say.
+// instead is our advice by the library's name of a control.
 var instead = map[policy.CheckID]control{
 	"appArmorProfile": {
 		fields:  []string{"appArmorProfile", "annotations"},
@@ -64,8 +62,8 @@ var instead = map[policy.CheckID]control{
 	"windowsHostProcess": {fields: []string{"hostProcess"}, instead: "remove it"},
 }
 
-// baseline are the controls of the newest version of the standard. One that is
-// new in the library is checked, too, and reported in the library's words alone.
+// baseline are the controls of the newest version of the standard. A control that is new in the library is checked,
+// too, and reported in the library's words.
 var baseline = func() []control {
 	var controls []control
 	for _, check := range policy.DefaultChecks() {
@@ -79,7 +77,7 @@ var baseline = func() []control {
 	return controls
 }()
 
-// breaches is what of a template the standard does not allow, field by field.
+// breaches lists what the standard forbids in a template, field by field.
 func breaches(field string, template *corev1.PodTemplateSpec) []Problem {
 	var problems []Problem
 	for _, part := range parts(template) {
@@ -88,8 +86,7 @@ func breaches(field string, template *corev1.PodTemplateSpec) []Problem {
 	return problems
 }
 
-// breaks is what of a part the controls of a level do not allow, at the fields that the
-// user stated of it.
+// breaks lists what a level's controls forbid in a part, at the fields that the user stated.
 func breaks(level, field string, controls []control, part, stated *corev1.PodTemplateSpec) []Problem {
 	var problems []Problem
 	for _, c := range controls {
@@ -121,9 +118,8 @@ func (c control) paths(field string, part *corev1.PodTemplateSpec) []string {
 	return paths
 }
 
-// parts are templates with one container, volume, sysctl or the rest of the
-// template each, so that what breaks a control is the one field of its name in
-// there. The standard concerns each part by itself, except for hostUsers.
+// parts are templates with one container, volume, sysctl or the rest of the template each, so that a broken control
+// points to one field. The standard judges each part by itself, except for hostUsers.
 func parts(template *corev1.PodTemplateSpec) []*corev1.PodTemplateSpec {
 	rest := template.Spec
 	rest.Containers, rest.InitContainers, rest.Volumes = nil, nil, nil

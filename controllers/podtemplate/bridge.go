@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// AnnotationBridge is the version of the bridge, on the backend's pods that have one.
+	// AnnotationBridge is the version of the bridge, on backend pods with one.
 	AnnotationBridge = "freehold.dev/bridge"
-	// PortServer is the port of a server that the bridge stands in front of.
+	// PortServer is the port of a server behind the bridge.
 	PortServer = "server"
 
 	bridgeProgram = runconfig.BridgePath + "/runner"
-	// bridgeMemory limits a bridge beside its server: 64 MiB of messages may be in
-	// flight at a time. That of a copy is a fraction of it.
+	// bridgeMemory limits a bridge beside its server: 64 MiB of messages may be in flight. The container that only
+	// copies the program needs a fraction.
 	bridgeMemory = "256Mi"
 	copyMemory   = "64Mi"
 	// bridgeDisk is above the size of the runner's program.
 	bridgeDisk = "128Mi"
 )
 
-// bridge puts the bridge into a backend's template, before the overlay.
+// bridge adds the bridge to a backend's template, before the overlay.
 func bridge(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) {
 	server := &template.Spec.Containers[0]
 	template.WithAnnotations(map[string]string{AnnotationBridge: runconfig.BridgeVersion})
@@ -45,7 +45,7 @@ func bridge(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.
 	container := corev1ac.Container().
 		WithName(runconfig.BridgeContainer).
 		WithImage(run.Bridge.Image).
-		// The last words of a container that ends are its log, not a file.
+		// The last words of a container are in its log, not in a file.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(runnerSecurity())
 	if run.Transport == string(v1alpha1.TransportSSE) {
@@ -59,7 +59,7 @@ func bridge(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.
 	template.Spec.WithInitContainers(container)
 }
 
-// beside has the bridge run as a sidecar, which clients reach by the port's name
+// beside runs the bridge as a sidecar, which clients reach by the port's name
 // (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/).
 func beside(server, container *corev1ac.ContainerApplyConfiguration, run runconfig.Backend) {
 	server.Ports = nil
@@ -77,8 +77,7 @@ func beside(server, container *corev1ac.ContainerApplyConfiguration, run runconf
 			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(PortMCP))))
 }
 
-// inside has the bridge run in the server's container, with the server as its child:
-// in the image that has it, and with no right that the pod would not have without it.
+// inside runs the bridge in the server's container, with the server as its child and no additional rights.
 func inside(server, container *corev1ac.ContainerApplyConfiguration, run runconfig.Backend) {
 	container.
 		WithArgs(runconfig.BridgeCommand, "-install", bridgeProgram).
@@ -94,9 +93,8 @@ func inside(server, container *corev1ac.ContainerApplyConfiguration, run runconf
 	}
 }
 
-// bridgeArgs are the arguments of the server's container: those of the bridge, and
-// behind -- the server's command. env are the container's variables, which the server
-// gets.
+// bridgeArgs are the bridge's arguments, then -- and the server's command. The server gets the container's variables,
+// env.
 func bridgeArgs(run runconfig.Backend, env []corev1ac.EnvVarApplyConfiguration) []string {
 	args := []string{"-address", ":" + strconv.Itoa(int(run.Port))}
 	if run.Bridge.Shared {
@@ -117,7 +115,7 @@ func bridgeArgs(run runconfig.Backend, env []corev1ac.EnvVarApplyConfiguration) 
 	return slices.Concat(args, []string{"--"}, command)
 }
 
-// declare has the server get the variables that the overlay adds, too, and those of envFrom where others refer to them.
+// declare passes the overlay's variables to the server, too, and those of envFrom that others refer to.
 func declare(merged *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) {
 	if run.Bridge != nil && run.Transport != string(v1alpha1.TransportSSE) {
 		server := &merged.Spec.Containers[0]
@@ -128,8 +126,8 @@ func declare(merged *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.B
 	}
 }
 
-// copyResources are the server's, so that the pod asks for no more than without a
-// bridge, and passes the same quotas; else small ones.
+// copyResources are the server's, so that the pod requests no more than without a bridge, and passes the same quotas;
+// else small ones.
 func copyResources(server runconfig.Resources) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if !server.IsZero() {
 		return resources(server.Limits, server.Requests)
@@ -146,7 +144,7 @@ func small(memory string) *corev1ac.ResourceRequirementsApplyConfiguration {
 
 const theBridge = "is Freehold's bridge, which runs as it is: "
 
-// meetsBridge finds what in the spec meets the bridge.
+// meetsBridge finds what in the spec collides with the bridge.
 func meetsBridge(run runconfig.Backend) []Problem {
 	if run.Bridge == nil {
 		return nil

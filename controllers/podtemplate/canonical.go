@@ -13,9 +13,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// intent turns a pod template of core types into an apply configuration, in the
-// form in which the server would store it and without anything empty. The
-// template is not changed.
+// intent converts a pod template of core types to an apply configuration, as the server would store it and without
+// empty values. It does not change the template.
 func intent[T any](template *corev1.PodTemplateSpec) (*T, error) {
 	fields, err := Canonical(template.DeepCopy())
 	if err != nil {
@@ -24,17 +23,15 @@ func intent[T any](template *corev1.PodTemplateSpec) (*T, error) {
 	return fromFields[T](fields)
 }
 
-// Canonical are the fields that an object of core types states, as the API server
-// would store them and without anything empty. The object is changed. The error is
-// that of its encoding.
+// Canonical returns the fields that an object of core types states, as the API server would store them and without
+// empty values. It changes the object.
 func Canonical(object any) (map[string]any, error) {
 	walk("", reflect.ValueOf(object), normalise)
 	return toFields(object)
 }
 
-// normalise fills in what the server would, where that does not stay beside our
-// intent: inside atomic structs and lists, and in the keys of lists. Elsewhere a
-// default of the server is a field that we do not own, and no drift. See
+// normalise fills in the server's defaults that an intent must state: inside atomic structs and lists, and in the
+// keys of lists. Elsewhere a default is a field that we do not own, and no drift. See
 // https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/v1/defaults.go.
 func normalise(at spot) {
 	switch v := at.value.Interface().(type) {
@@ -65,7 +62,7 @@ func milli(list corev1.ResourceList) corev1.ResourceList {
 	return rounded
 }
 
-// resources is nil where both lists are empty.
+// resources is nil if both lists are empty.
 func resources(limits, requests corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
 	out := corev1ac.ResourceRequirements()
 	if len(limits) > 0 {
@@ -77,9 +74,8 @@ func resources(limits, requests corev1.ResourceList) *corev1ac.ResourceRequireme
 	return out
 }
 
-// toFields are the fields of any value that writes JSON, without nulls and
-// empty maps and lists. Empty texts stay: in a map or a list they mean
-// something, and the core types leave them out elsewhere.
+// toFields are the JSON fields of a value, without nulls and empty maps and lists. Empty strings stay: they matter in
+// maps and lists, and the core types omit them elsewhere.
 func toFields(value any) (map[string]any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -106,8 +102,8 @@ func fromFields[T any](fields map[string]any) (*T, error) {
 	return out, nil
 }
 
-// prune removes what is empty, from the inside out, and says whether nothing is
-// left. Items of lists stay: their number means something.
+// prune removes empty values from the leaves up, and reports whether nothing is left. Items of lists stay, because
+// their position matters.
 func prune(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -125,12 +121,10 @@ func prune(value any) bool {
 	}
 }
 
-// Claims are the templates of a StatefulSet's claims as the API server stores them. The
-// list is one value to server-side apply, so that each of its defaults that an intent
-// leaves out is a difference:
-// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/v1/defaults.go.
-// apiVersion and kind are left out all the same: protobuf, in which typed clients read,
-// does not carry those of an item. The error is that of an encoding.
+// Claims are the templates of a StatefulSet's claims as the API server stores them. The list is one value to
+// server-side apply, so each default that an intent omits is a difference:
+// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/v1/defaults.go. apiVersion and kind are omitted
+// all the same: protobuf, in which typed clients read, has none for an item.
 func Claims(
 	templates []corev1.PersistentVolumeClaimTemplate,
 ) ([]*corev1ac.PersistentVolumeClaimApplyConfiguration, error) {

@@ -9,11 +9,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
-// The server's container knows variables of envFrom by another name where the bridge is in it. References to them in
-// env, command and args, $(NAME), are written with that name, so that kubelet expands them as without a bridge. The
-// bridge writes those back that kubelet has left as they are, since nothing defines them.
+// With the bridge in the server's container, variables of envFrom have another name there. References to them in env,
+// command and args, $(NAME), are written with that name, so that kubelet expands them as without a bridge. The bridge
+// restores references that kubelet leaves because nothing defines them.
 
-// declaredEnv writes references so in the values of env. Kubelet knows the items before the one that refers.
+// declaredEnv rewrites references in the values of env. Kubelet knows only the items before the one that refers.
 func declaredEnv(env []corev1ac.EnvVarApplyConfiguration) {
 	known := map[string]bool{}
 	for i := range env {
@@ -24,7 +24,7 @@ func declaredEnv(env []corev1ac.EnvVarApplyConfiguration) {
 	}
 }
 
-// declaredArgs writes them so in a command, which may refer to all of env.
+// declaredArgs rewrites references in a command, which may refer to all of env.
 func declaredArgs(args []string, env []corev1ac.EnvVarApplyConfiguration) []string {
 	known := map[string]bool{}
 	for i := range env {
@@ -37,8 +37,8 @@ func declaredArgs(args []string, env []corev1ac.EnvVarApplyConfiguration) []stri
 	return out
 }
 
-// declaredIn writes the references of one text so, unless they are to what is known, or to variables that kubelet gives
-// each container. It reads the text as kubelet does: $$ is no reference, but a dollar
+// declaredIn rewrites the references in text, except to known variables and those that kubelet gives each container.
+// It parses as kubelet does: $$ is a dollar
 // (https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/).
 func declaredIn(text string, known map[string]bool) string {
 	var out strings.Builder

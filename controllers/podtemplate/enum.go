@@ -9,10 +9,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// values are those of each enum of the API that this release knows, by the Go type and the
-// field. The CustomResourceDefinition of a later release has others. What they ask for is
-// not known, and must not be taken for what is not asked for: a protection would be off.
-// A test holds the table to the CustomResourceDefinitions.
+// values are the known values of each enum of the API, by Go type and field. The CustomResourceDefinition of a later
+// release has others, which must not be ignored: a protection would be off. A test compares the table with the
+// CustomResourceDefinitions.
 var values = map[string][]string{
 	"EgressPort.protocol":           {"TCP", "UDP", "SCTP"},
 	"MCPRemoteProxySpec.transport":  {string(v1alpha1.TransportStreamableHTTP), string(v1alpha1.TransportSSE)},
@@ -28,8 +27,8 @@ var values = map[string][]string{
 	"VolumeClaimRetention.whenDeleted": {"Retain", "Delete"},
 }
 
-// UnknownValues are the values of enums anywhere below a spec that this release does not
-// know. Nothing of such a spec is rendered, and what stands keeps running.
+// UnknownValues finds unknown enum values anywhere below a spec. Nothing of such a spec is rendered, and the running
+// content stays.
 func UnknownValues(field string, spec any) []Problem {
 	var problems []Problem
 	walk(field, reflect.ValueOf(spec), func(at spot) {

@@ -6,16 +6,14 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
-// files are what a proxy needs and the run config does not hold, as certificates and
-// passwords. They are projected by name and not by content, and mounted without
-// subPath, so that kubelet brings the runner each change.
+// files are what a proxy needs besides the run config, such as certificates and passwords. They are projected by
+// name, and mounted without subPath, so that kubelet updates them.
 type files struct {
 	volume, path string
-	// sources is nil where nothing is needed.
+	// sources is nil if nothing is needed.
 	sources *corev1ac.ProjectedVolumeSourceApplyConfiguration
 }
 
-// add appends a part.
 func (f *files) add(part *corev1ac.VolumeProjectionApplyConfiguration) {
 	const readable = 0o644
 	if f.sources == nil {

@@ -8,20 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ObjectDefaults are what a release says of the metadata of every object that is made for a
-// server. Pods are no such objects: theirs is that of their pod templates.
+// ObjectDefaults are a release's metadata of every object of a server, except pods, whose metadata is that of their
+// templates.
 type ObjectDefaults struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// InheritLabels are keys of labels that a server hands down to its objects, in place of
-	// those of the release.
+	// InheritLabels are keys of labels that a server passes to its objects; they win over the release's.
 	InheritLabels []string `json:"inheritLabels,omitempty"`
 }
 
-// Metadata is what objects carry beside what is Freehold's.
+// Metadata is what objects carry beside Freehold's own.
 type Metadata struct{ Labels, Annotations map[string]string }
 
-// Of is the metadata of the objects of a server.
+// Of is the metadata of a server's objects.
 func (d ObjectDefaults) Of(server metav1.Object) Metadata {
 	labels, theirs := map[string]string{}, server.GetLabels()
 	for key, value := range d.Labels {
@@ -35,14 +34,13 @@ func (d ObjectDefaults) Of(server metav1.Object) Metadata {
 	return Metadata{Labels: labels, Annotations: d.Annotations}
 }
 
-// mostKeys is how many labels, and how many annotations, objects may get. The status of a
-// server holds them.
+// mostKeys bounds the labels, and the annotations, because the status of a server holds them.
 const mostKeys = 64
 
-// kubernetes are the keys that Kubernetes gives a meaning, which is one object's.
+// kubernetes matches keys that Kubernetes gives a meaning for one object.
 var kubernetes = regexp.MustCompile(`^([^/]*\.)?(kubernetes|k8s)\.io/`)
 
-// CheckObjects finds what no object of every kind may carry.
+// CheckObjects finds metadata that some kind of object must not carry.
 func CheckObjects(d ObjectDefaults) []Problem {
 	const labels, annotations, inherited = "objectDefaults.labels", "objectDefaults.annotations",
 		"objectDefaults.inheritLabels"

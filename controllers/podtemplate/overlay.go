@@ -26,25 +26,22 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// overlay is a user's podTemplate: a part of a PodTemplateSpec that is merged
-// into ours by the rules of server-side apply. It adds; it never changes what
-// we state. See overlay_check.go for what is refused, and why it has to be
-// refused before the merge.
+// overlay is a user's podTemplate: a part of a PodTemplateSpec that is merged into ours by the rules of server-side
+// apply. It adds, and never changes what we state. overlay_check.go has what is refused, and why that precedes the
+// merge.
 type overlay struct {
-	// field of the MCPServer, or value of the chart, that holds it.
+	// field of the MCPServer, or value of the chart, that has the overlay.
 	field string
 	raw   []byte
-	// instead are the fields of the MCPServer, or values of the chart, that say what
-	// a field of the pod template says.
+	// instead are the fields of the MCPServer, or values of the chart, that replace a field of the pod template.
 	instead map[string]string
-	// holdsToken is so where the pod holds the runner's token; see token.go.
+	// holdsToken: the pod has the runner's token; see token.go.
 	holdsToken bool
-	// noToken are fields that would bring an identity into the pod, and what is
-	// said of them.
+	// noToken are fields that would bring an identity into the pod, and the message for each.
 	noToken map[string]string
-	// bridged is so where the pod has a bridge; see bridge.go.
+	// bridged: the pod has a bridge; see bridge.go.
 	bridged bool
-	// yields are the fields of ours that the overlay may state in our place.
+	// yields are our fields that the overlay may replace.
 	yields *fieldpath.Set
 }
 
@@ -86,8 +83,7 @@ func proxyOverlay(spec *v1alpha1.ProxySpec) overlay {
 	}
 }
 
-// merge lays the overlay over ours. Where there are problems the result is ours
-// alone.
+// merge merges the overlay into ours. If there are problems the result is ours alone.
 func (o overlay) merge(
 	ours *corev1ac.PodTemplateSpecApplyConfiguration,
 ) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
@@ -112,12 +108,10 @@ func (o overlay) merge(
 	return merged, nil
 }
 
-// embedding is the name of an embedded Go type, which encoding/json puts into
-// the path of a field and JSON does not have.
+// embedding is the name of an embedded Go type, which encoding/json adds to the path of a field.
 var embedding = regexp.MustCompile(`\b[A-Z]\w*\.`)
 
-// decode reads the overlay strictly. The template is nil where it cannot be
-// read at all.
+// decode reads the overlay strictly. The template is nil if it is unreadable.
 func (o overlay) decode() (*corev1.PodTemplateSpec, []Problem) {
 	template := &corev1.PodTemplateSpec{}
 	strict, err := kjson.UnmarshalStrict(o.raw, template, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
@@ -149,7 +143,7 @@ func (o overlay) decode() (*corev1.PodTemplateSpec, []Problem) {
 	return template, problems
 }
 
-// misfit words a value of the wrong type for who wrote YAML.
+// misfit explains a value of the wrong type to whoever wrote the YAML.
 func misfit(wrong *json.UnmarshalTypeError) string {
 	is, _, _ := strings.Cut(wrong.Value, " ")
 	words := map[string]string{
@@ -170,8 +164,8 @@ func misfit(wrong *json.UnmarshalTypeError) string {
 	return "is " + cmp.Or(words[is], wrong.Value) + " where a pod template has " + wanted
 }
 
-// join finds what both state, and merges. With broken set there are problems
-// already, and what the merge cannot read is taken to be one of them.
+// join finds clashes, and merges. broken means that there are problems already, which explain whatever the merge
+// cannot read.
 func (o overlay) join(
 	ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *corev1.PodTemplateSpec,
 	broken bool,
@@ -211,9 +205,7 @@ func (o overlay) join(
 	return merged, nil
 }
 
-// oursFirst moves additions to our containers before containers of the
-// overlay's own. The merge keeps the order of what both have, and the first
-// container is the one that kubectl logs takes without being told.
+// oursFirst puts our containers first, as the merge does not: kubectl logs defaults to the first container.
 func oursFirst(template *corev1.PodTemplateSpec, ours *corev1ac.PodTemplateSpecApplyConfiguration) {
 	slices.SortStableFunc(template.Spec.Containers, func(a, b corev1.Container) int {
 		return cmp.Compare(position(ours, a.Name), position(ours, b.Name))
@@ -229,9 +221,8 @@ func position(ours *corev1ac.PodTemplateSpecApplyConfiguration, name string) int
 	return len(ours.Spec.Containers)
 }
 
-// mergeTyped merges twice: the first time gives the order, ours before theirs,
-// so that a variable of the overlay may refer to one of ours; the second gives
-// ours the last word.
+// mergeTyped merges twice: the first merge determines the order, ours first, so that the overlay's variables may
+// refer to ours; the second gives our values priority.
 func mergeTyped(ours, theirs *typed.TypedValue) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
 	ordered, err := ours.Merge(theirs)
 	if err != nil {
@@ -246,8 +237,7 @@ func mergeTyped(ours, theirs *typed.TypedValue) (*corev1ac.PodTemplateSpecApplyC
 	return fromFields[corev1ac.PodTemplateSpecApplyConfiguration](fields)
 }
 
-// converter reads pod templates by the API server's own schema. It is made
-// once, because reading that schema takes a while.
+// converter uses the API server's own schema. It is made once, because reading that schema takes a while.
 var converter = sync.OnceValue(func() managedfields.TypeConverter {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -256,8 +246,7 @@ var converter = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme)
 })
 
-// toTyped wraps a pod template in a PodTemplate, the one kind that is nothing
-// else.
+// toTyped wraps a pod template in a PodTemplate, the one kind that is nothing else.
 func toTyped(template map[string]any) (*typed.TypedValue, error) {
 	return converter().ObjectToTyped(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",

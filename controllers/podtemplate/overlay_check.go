@@ -17,14 +17,14 @@ var podFields = map[string]string{
 	"serviceAccount":        "is an old name of serviceAccountName: remove it",
 }
 
-// unsuitable is what an overlay may not say, whatever we state.
+// unsuitable finds what an overlay must not state, whatever we state.
 func (o overlay) unsuitable(template *corev1.PodTemplateSpec) []Problem {
 	problems := Check(o.field, template)
 	problems = append(problems, o.metadata(template.ObjectMeta)...)
 	problems = append(problems, breaches(o.field, template)...)
 	problems = append(problems, o.asRoot(template)...)
 	for _, problem := range o.loose(template) {
-		// What is beyond baseline is beyond restricted, too.
+		// What exceeds baseline exceeds restricted, too.
 		if !slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.Field, problem.Field) }) {
 			problems = append(problems, problem)
 		}
@@ -44,14 +44,14 @@ func (o overlay) unsuitable(template *corev1.PodTemplateSpec) []Problem {
 	if policy := template.Spec.RestartPolicy; policy != "" && policy != corev1.RestartPolicyAlways {
 		problems = append(problems, Problem{at + "restartPolicy", "these pods are always restarted: remove it"})
 	}
-	// Also where we state none: with it alone the pod would get no token.
+	// Even if we state none: with it alone the pod would get no token.
 	if instead := o.instead["serviceAccountName"]; instead != "" && template.Spec.ServiceAccountName != "" {
 		problems = append(problems, Problem{at + "serviceAccountName", "remove it here and set " + instead})
 	}
 	return problems
 }
 
-// metadata lets in labels and annotations of others.
+// metadata accepts labels and annotations of other owners.
 func (o overlay) metadata(meta metav1.ObjectMeta) []Problem {
 	fields, err := toFields(meta)
 	if err != nil {
@@ -71,10 +71,9 @@ func (o overlay) metadata(meta metav1.ObjectMeta) []Problem {
 	return append(problems, o.injected(meta.Annotations)...)
 }
 
-// Check finds, anywhere below a value of core types, items without their
-// key, what no pod may have, and empty values that would be lost: an intent
-// cannot carry an empty object (the server answers 422 to later applies), yet
-// some of them say something.
+// Check finds, anywhere below a value of core types: items without their key, what no pod may have, and empty values
+// that would be lost. An intent cannot carry an empty object (the server answers 422 to later applies), yet some have
+// a meaning.
 func Check(field string, value any) []Problem {
 	var problems []Problem
 	walk(field, reflect.ValueOf(value), func(at spot) {
@@ -100,7 +99,7 @@ var (
 	labelSelector = reflect.TypeFor[*metav1.LabelSelector]()
 )
 
-// lost says whether a value is empty and says something by being there.
+// lost reports whether a value is empty and has a meaning by its presence.
 func lost(at spot) (string, bool) {
 	isItem := at.in == nil
 	var message string

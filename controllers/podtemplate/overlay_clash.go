@@ -13,19 +13,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Two statements about one field cannot be told from one after the merge, so
-// clashes are looked for before it. Where both state one field, ours would win
-// without a word. Where both state parts of what is one value (an env item's
-// value and valueFrom, two sources of a volume, two handlers of a probe), the
-// merge would have both, and the server answers 422.
+// After a merge two statements about one field look like one, so clashes are found before it. If both state one
+// field, ours would win silently. If both state parts of one value (an env item's value and valueFrom, two sources of
+// a volume, two handlers of a probe), the merge would have both, and the server answers 422.
 
-// handlers of a probe; each probe has one.
+// Each probe has one of these handlers.
 var handlers = []string{"exec", "grpc", "httpGet", "tcpSocket"}
 
 // closed structs are one value, though the schema merges their fields.
 var closed = []string{"appArmorProfile", "seccompProfile"}
 
-// yield leaves out of ours what the overlay may state in its place, and does.
+// yield removes from ours what the overlay may replace, and does.
 func (o overlay) yield(ours, theirs *typed.TypedValue) (*typed.TypedValue, error) {
 	if o.yields == nil {
 		return ours, nil
@@ -45,7 +43,7 @@ func (o overlay) yield(ours, theirs *typed.TypedValue) (*typed.TypedValue, error
 	return ours.RemoveItems(stated), nil
 }
 
-// clashes is what the overlay says of fields and items that are ours.
+// clashes finds what the overlay states of fields and items that are ours.
 func (o overlay) clashes(ours, theirs *typed.TypedValue) []Problem {
 	stated, err := newStatements(ours)
 	if err != nil {
@@ -64,7 +62,7 @@ func (o overlay) clashes(ours, theirs *typed.TypedValue) []Problem {
 	return problems
 }
 
-// statements are our fields, and all that leads to them.
+// statements are our fields and their ancestors.
 type statements map[string]bool
 
 func newStatements(ours *typed.TypedValue) (statements, error) {
@@ -81,8 +79,8 @@ func newStatements(ours *typed.TypedValue) (statements, error) {
 	return stated, nil
 }
 
-// clash is the first clash on the way down a path of the overlay. It begins
-// below the wrapper, whose apiVersion and kind both have.
+// clash is the first clash on a path of the overlay. It starts below the wrapper, whose apiVersion and kind both
+// have.
 func (o overlay) clash(stated statements, path fieldpath.Path) (Problem, bool) {
 	for i := 2; i <= len(path); i++ {
 		here, last := path[:i], path[i-1]
@@ -113,21 +111,21 @@ func (s statements) otherHandler(path fieldpath.Path, name string) bool {
 	})
 }
 
-// isContainer says whether a path ends at an item that others may add to: a
-// container joins field by field, every other item is one thing.
+// isContainer reports whether a path ends at an item that others may add to: containers merge field by field, every
+// other item is one value.
 func isContainer(path fieldpath.Path) bool {
 	list := path[len(path)-2].FieldName
 	return list != nil && (*list == "containers" || *list == "initContainers")
 }
 
-// isKey says whether a path ends at the key of the item that it is in.
+// isKey reports whether a path ends at the key of its item.
 func isKey(path fieldpath.Path) bool {
 	item, last := path[len(path)-2], path[len(path)-1]
 	return item.Key != nil && last.FieldName != nil &&
 		slices.ContainsFunc(*item.Key, func(key value.Field) bool { return key.Name == *last.FieldName })
 }
 
-// refuse names a clash, or the field of the MCPServer that says the same.
+// refuse reports a clash, or the field of the MCPServer to use instead.
 func (o overlay) refuse(path fieldpath.Path, message string) Problem {
 	for _, element := range slices.Backward(path) {
 		if element.FieldName != nil && o.instead[*element.FieldName] != "" {
@@ -160,9 +158,8 @@ func fieldText(path fieldpath.Path) string {
 	return text.String()
 }
 
-// portClashes are ports of the overlay under a name of ours. In one container
-// the server refuses them; in another one a Service would not know which is
-// meant.
+// portClashes finds ports of the overlay under our names. In one container the server refuses them; in another one a
+// Service could not tell which is meant.
 func (o overlay) portClashes(
 	ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *corev1.PodTemplateSpec,
 ) []Problem {

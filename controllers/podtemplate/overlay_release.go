@@ -16,20 +16,19 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// releaseLimit is up to which length, in bytes, the overlay of a release may be: it is
-// decoded and merged for each proxy, and a flag of the operator.
+// releaseLimit bounds the overlay of a release in bytes: it is decoded and merged for each proxy, and is a flag of
+// the operator.
 const releaseLimit = 16 << 10
 
-// releaseOverlay is the overlay of all proxies, which those of the specs are laid over.
-// It may say what theirs may.
+// releaseOverlay is the overlay of all proxies, below those of the specs. The same rules hold for both.
 func releaseOverlay(raw []byte) overlay {
 	o := proxyOverlay(&v1alpha1.ProxySpec{})
 	o.field, o.raw, o.instead = "proxyDefaults.podTemplate", raw, map[string]string{"resources": "proxyDefaults.resources"}
 	return o
 }
 
-// CheckRelease finds what is wrong with the overlay of a release, whatever the specs
-// say: it is laid over a proxy of that release that has all that one can have.
+// CheckRelease finds problems of a release's overlay independent of any spec: it is merged into a proxy that has
+// every feature.
 func CheckRelease(opts Options) []Problem {
 	if len(opts.ProxyTemplate) > releaseLimit {
 		return []Problem{{
@@ -49,10 +48,9 @@ func CheckRelease(opts Options) []Problem {
 	return problems
 }
 
-// overlaid is a proxy's template with the overlay of the spec over that of the release.
-// Where there are problems neither is in it; those of the release alone come first,
-// since whoever wrote the spec cannot correct them. containers says whether that of the
-// spec may add some.
+// overlaid merges the overlays of the spec and the release into a proxy's template, or neither if there are problems;
+// those of the release come first, since the author of a spec cannot correct them. containers allows the spec's
+// overlay to add some.
 func overlaid(
 	template *corev1ac.PodTemplateSpecApplyConfiguration, spec *v1alpha1.ProxySpec, containers bool, ofRelease []byte,
 ) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
@@ -81,8 +79,8 @@ func (o overlay) complete(
 	return merged, problems
 }
 
-// over is an overlay and what it leaves of the one below. Where one of the two cannot
-// be read it is that one, whose merge says why.
+// over is an overlay merged over the one below. If either is unreadable the result is that one, whose merge reports
+// why.
 func (o overlay) over(below overlay) overlay {
 	if len(bytes.TrimSpace(o.raw)) == 0 {
 		return below
@@ -104,8 +102,7 @@ func (o overlay) over(below overlay) overlay {
 	return o
 }
 
-// typed is an overlay in the API server's schema, which has no empty values: those that
-// say something are found before.
+// typed converts an overlay to the API server's schema, which has no empty values; meaningful ones were found before.
 func (o overlay) typed() (*typed.TypedValue, error) {
 	template, problems := o.decode()
 	if problems = append(problems, Check(o.field, template)...); len(problems) > 0 {
@@ -119,13 +116,12 @@ func (o overlay) typed() (*typed.TypedValue, error) {
 	return toTyped(fields)
 }
 
-// wholes are fields of which an overlay states the value as a whole, though the schema
-// merges what is in them: a handler beside another one is refused.
+// wholes are fields that an overlay states as a whole, though the schema merges their content: two handlers side by
+// side are refused.
 var wholes = slices.Concat(closed, []string{"livenessProbe", "readinessProbe", "startupProbe", "postStart", "preStop"})
 
-// laidOver joins two overlays field by field. Of what is one value, which is also each
-// item of a list but a container, the upper one's replaces the lower one's, in its place:
-// a variable may refer to those before it.
+// laidOver merges two overlays field by field. A value that is one unit, such as each item of a list except a
+// container, replaces the lower one in its place: a variable may refer to those before it.
 func laidOver(lower, upper *typed.TypedValue) ([]byte, error) {
 	below, err := lower.ToFieldSet()
 	if err != nil {

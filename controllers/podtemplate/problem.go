@@ -8,8 +8,7 @@ import (
 
 // Problem is something in a spec that cannot be rendered.
 type Problem struct {
-	// Field is a path from the owner's root, for example
-	// spec.podTemplate.spec.hostNetwork.
+	// Field is a path from the owner's root, for example spec.podTemplate.spec.hostNetwork.
 	Field string
 	// Message says what is wrong and what to write instead.
 	Message string
@@ -18,8 +17,7 @@ type Problem struct {
 // String is one line for a person.
 func (p Problem) String() string { return p.Field + ": " + p.Message }
 
-// Problems is the error of a spec that cannot be rendered: all that were found,
-// sorted by field.
+// Problems is the error of a spec that cannot be rendered, sorted by field.
 type Problems []Problem
 
 // Error is all problems in one line.
@@ -31,7 +29,7 @@ func (all Problems) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// AsError is problems as an error, nil where there is none.
+// AsError is problems as an error, nil without any.
 func AsError(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -39,7 +37,7 @@ func AsError(problems []Problem) error {
 	return Problems(Sorted(problems))
 }
 
-// Sorted keeps the first problem that was found of each field.
+// Sorted keeps the first problem of each field.
 func Sorted(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Field, b.Field) })
 	return slices.CompactFunc(problems, func(a, b Problem) bool { return a.Field == b.Field })

@@ -22,14 +22,13 @@ const (
 	ProxyContainer = "proxy"
 	// PortMCP is the port that speaks MCP, in pods and Services.
 	PortMCP = "mcp"
-	// PortProbes is the port of the proxy pod that answers probes.
+	// PortProbes is the proxy pod's port for probes.
 	PortProbes = "probes"
-	// PortPeers is the port on which proxies of one server call each other.
+	// PortPeers is where proxies of one server call each other.
 	PortPeers = "peers"
-	// AnnotationGuards names what a proxy pod holds calls against, so that a proxy
-	// which lacks a protection is known by its template.
+	// AnnotationGuards lists the checks that a proxy pod makes, so that the template shows a missing protection.
 	AnnotationGuards = "freehold.dev/guards"
-	// AnnotationRunConfig has the run config of a proxy pod, where it is short.
+	// AnnotationRunConfig has the run config of a proxy pod, if it is short.
 	AnnotationRunConfig = "freehold.dev/run-config"
 
 	runVolume     = "run-config"
@@ -42,42 +41,39 @@ const (
 type Options struct {
 	// RunnerImage is the image of the proxy container.
 	RunnerImage string
-	// RunnerPullPolicy of that image; the cluster's default where empty.
+	// RunnerPullPolicy of that image; the cluster's default if empty.
 	RunnerPullPolicy corev1.PullPolicy
-	// RunnerPullSecrets are names of Secrets with credentials of that image's
-	// registry, looked for in each owner's namespace.
+	// RunnerPullSecrets are Secrets for that image's registry, in each owner's namespace.
 	RunnerPullSecrets []string
-	// ProxyResources are those of proxies whose spec states none; small ones of our
-	// own if nil.
+	// ProxyResources are the default of proxies; small ones of our own if nil.
 	ProxyResources *v1alpha1.Resources
-	// ProxyReplicas are those of proxies whose spec states none; one if zero.
+	// ProxyReplicas are the default of proxies; one if zero.
 	ProxyReplicas int32
-	// ProxyTemplate is an overlay of all proxies, which those of the specs are laid
-	// over; nil for none. CheckRelease tells what is wrong with it.
+	// ProxyTemplate is an overlay of all proxies, below those of the specs; nil for none. CheckRelease finds its
+	// problems.
 	ProxyTemplate []byte
 	// RemoteContainers lets the overlays of MCPRemoteProxies add containers.
 	RemoteContainers bool
-	// Network is that of servers whose spec.network does not say; nil for none.
+	// Network is the default of spec.network; nil for none.
 	Network *v1alpha1.NetworkSpec
-	// Objects are what the objects of every server carry.
+	// Objects is the metadata of every server's objects.
 	Objects ObjectDefaults
-	// Configs are what is found of the configurations that the server refers to.
+	// Configs are the configurations that the server refers to.
 	Configs frame.Set
 }
 
-// Names are what the pods of a proxy are told of their owner.
+// Names identify the owner to a proxy's pods.
 type Names struct {
 	Labels map[string]string
 	// ServiceAccount is the runner's.
 	ServiceAccount string
-	// RunConfig is a ConfigMap that no run config is called, until AtRevision names
-	// the one that is mounted: the hash of the content covers the template.
+	// RunConfig is a placeholder until AtRevision sets the ConfigMap's name: the hash of the content covers the
+	// template.
 	RunConfig string
 }
 
-// Proxy is the template of a proxy's pods without its revision, merged with the
-// overlays of the release and of spec.proxy. Where there are problems neither overlay
-// is in it.
+// Proxy is the template of a proxy's pods without its revision, merged with the overlays of the release and of
+// spec.proxy, or with neither if there are problems.
 func Proxy(
 	names Names, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig,
 	opts Options,
@@ -94,7 +90,7 @@ func Proxy(
 			WithServiceAccountName(names.ServiceAccount).
 			// Into every container; the runner's mounts it itself.
 			WithAutomountServiceAccountToken(false).
-			// What else runs in the namespace must not reach the environment.
+			// Other Services of the namespace must not reach the environment.
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(int64(cmp.Or(run.Proxy.GraceSeconds, runconfig.DefaultGrace))).
 			WithSecurityContext(podSecurity()).
@@ -123,9 +119,8 @@ func Proxy(
 	return overlaid(template, stated, run.Remote == nil || opts.RemoteContainers, opts.ProxyTemplate)
 }
 
-// sessionKeys is the volume of the keys of session ids, mounted without subPath, so
-// that kubelet brings the runner each change. Without the Secret the proxy serves what
-// needs no session.
+// sessionKeys is the volume with the keys of session ids, mounted without subPath, so that kubelet updates it.
+// Without the Secret the proxy serves what needs no session.
 func sessionKeys(secret string) *corev1ac.VolumeApplyConfiguration {
 	const readable = 0o644
 	return corev1ac.Volume().WithName(sessionVolume).WithSecret(corev1ac.SecretVolumeSource().
@@ -147,7 +142,7 @@ func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options)
 		WithLivenessProbe(probe("/livez").WithTimeoutSeconds(5)).
 		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2)).
 		WithResources(proxyResources(spec.Resources, opts.ProxyResources)).
-		// The last words of a container that ends are its log, not a file.
+		// The last words of a container are in its log, not in a file.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(runnerSecurity()).
 		WithVolumeMounts(mount(runVolume, runconfig.MountPath), mount(tokenVolume, tokenPath))
@@ -157,13 +152,12 @@ func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options)
 	return container
 }
 
-// proxyMemory is the default limit of a proxy's memory. What a hostile backend can
-// make of what is read of it fits in, as a test of the runner's program measures.
+// proxyMemory is a proxy's default memory limit. A test of the runner's program measures that a hostile backend
+// cannot exceed it.
 const proxyMemory = "256Mi"
 
-// proxyResources are the first of those stated, each as a whole, or small requests
-// and a limit of memory. There is none of CPU by default: a proxy that is throttled
-// slows every call.
+// proxyResources are the first stated ones as a whole, or small requests and a limit of memory. CPU has no default
+// limit: a throttled proxy slows every call.
 func proxyResources(stated ...*v1alpha1.Resources) *corev1ac.ResourceRequirementsApplyConfiguration {
 	for _, s := range stated {
 		if s != nil && len(s.Limits)+len(s.Requests) > 0 {
@@ -180,8 +174,8 @@ func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path).WithReadOnly(true)
 }
 
-// fromAnnotation states apiVersion, because fieldRef is atomic: without it every
-// apply would take away the server's default.
+// fromAnnotation states apiVersion, because fieldRef is atomic: without it every apply would remove the server's
+// default.
 func fromAnnotation(name, key string) *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().
 		WithName(name).
@@ -193,8 +187,7 @@ func annotation(key string) *corev1ac.ObjectFieldSelectorApplyConfiguration {
 	return corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.annotations['" + key + "']")
 }
 
-// podIP tells the runner its own address, which other proxies call. It states apiVersion as
-// fromAnnotation does.
+// podIP is the runner's own address, which other proxies call. It states apiVersion as fromAnnotation does.
 func podIP() *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().
 		WithName(runconfig.EnvPodIP).
@@ -202,9 +195,8 @@ func podIP() *corev1ac.EnvVarApplyConfiguration {
 			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("status.podIP")))
 }
 
-// memoryLimit tells the Go runtime the container's limit, so that it collects
-// garbage before it is reached. Without a limit it is what the node can give. It
-// states the divisor, as fromAnnotation does apiVersion.
+// memoryLimit passes the container's limit to the Go runtime, which then collects garbage in time. Without a limit it
+// is the node's capacity. It states the divisor, as fromAnnotation does apiVersion.
 func memoryLimit() *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().
 		WithName("GOMEMLIMIT").
@@ -213,7 +205,7 @@ func memoryLimit() *corev1ac.EnvVarApplyConfiguration {
 				WithDivisor(resource.MustParse("1"))))
 }
 
-// containerPort states the protocol because it is half of the port's key.
+// containerPort states the protocol, because it is half of the port's key.
 func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
 	return corev1ac.ContainerPort().
 		WithName(name).
@@ -226,12 +218,11 @@ func probe(path string) *corev1ac.ProbeApplyConfiguration {
 		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(PortProbes)))
 }
 
-// RunConfig is where the pods of a proxy find the run config of their revision: in Text,
-// which goes into the pod template, or where that is empty in the ConfigMap of this Name.
+// RunConfig is where a proxy's pods find the run config of their revision: in Text, which is in the pod template, or
+// if that is empty in the ConfigMap of this Name.
 type RunConfig struct{ Name, Text string }
 
-// AtRevision is a proxy's pod template with its revision, and the run config of
-// that. The template itself stays as it is.
+// AtRevision adds a revision and its run config to a copy of a proxy's pod template.
 func AtRevision(
 	proxy *corev1ac.PodTemplateSpecApplyConfiguration, config RunConfig,
 	rev revision.Revision,
@@ -253,8 +244,7 @@ func AtRevision(
 	return template.WithAnnotations(rev.Annotations())
 }
 
-// volume has the run config as a file. It states what the API server would add to an
-// atomic part.
+// volume has the run config as a file. It states what the API server would add to an atomic part.
 func (c RunConfig) volume() *corev1ac.VolumeApplyConfiguration {
 	volume := corev1ac.Volume().WithName(runVolume)
 	if c.Text == "" {
@@ -264,10 +254,10 @@ func (c RunConfig) volume() *corev1ac.VolumeApplyConfiguration {
 		WithPath(runconfig.FileName).WithFieldRef(annotation(AnnotationRunConfig))))
 }
 
-// Carries reports whether pods with these annotations have their run config with them.
+// Carries reports whether pods with these annotations contain their run config.
 func Carries(annotations map[string]string) bool { return annotations[AnnotationRunConfig] != "" }
 
-// guards are what calls are held against, as an annotation; none for nothing.
+// guards are the proxy's checks as an annotation; none without any.
 func guards(proxy runconfig.Proxy) map[string]string {
 	var names []string
 	if proxy.Authentication != nil {
@@ -282,16 +272,15 @@ func guards(proxy runconfig.Proxy) map[string]string {
 	return map[string]string{AnnotationGuards: strings.Join(names, ",")}
 }
 
-// Guarded reports whether a proxy pod with these annotations holds calls against
-// all that the proxy is to hold them against, whatever its policies are.
+// Guarded reports whether a proxy pod with these annotations makes all checks of proxy, whatever its policies are.
 func Guarded(annotations map[string]string, proxy runconfig.Proxy) bool {
 	return HasGuards(annotations, Guards(proxy))
 }
 
-// Guards names what a proxy is to hold calls against, whatever its policies are.
+// Guards names the checks of a proxy, whatever its policies are.
 func Guards(proxy runconfig.Proxy) string { return guards(proxy)[AnnotationGuards] }
 
-// HasGuards is Guarded for those that Guards names.
+// HasGuards is Guarded for the result of Guards.
 func HasGuards(annotations map[string]string, guards string) bool {
 	has := strings.Split(annotations[AnnotationGuards], ",")
 	for guard := range strings.SplitSeq(guards, ",") {

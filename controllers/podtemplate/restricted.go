@@ -13,13 +13,11 @@ import (
 )
 
 // All containers of a proxy's pod meet the "restricted" Pod Security Standard
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted): they
-// share a network with the runner, and one that becomes root there reads the tokens of
-// callers off it. The library of Pod Security admission checks them. A container that leaves
-// open what the standard asks for is given it, so that an overlay that has worked works.
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted): they share the runner's network,
+// on which root could read callers' tokens. The library of Pod Security admission checks them. What the standard
+// requires and a container leaves open is filled in, so that existing overlays keep working.
 
-// restrictedChecks are the controls that restricted adds to baseline, but for those that
-// others find here.
+// restrictedChecks are the controls that restricted adds to baseline, except those checked elsewhere here.
 var restrictedChecks = func() []control {
 	var controls []control
 	for _, check := range policy.DefaultChecks() {
@@ -52,8 +50,7 @@ var insteadRestricted = map[policy.CheckID]control{
 	},
 }
 
-// confine gives the containers that an overlay adds to a proxy's pod what restricted asks
-// of each container and the overlay leaves open.
+// confine fills in for containers of an overlay what restricted requires of each.
 func confine(template *corev1.PodTemplateSpec) {
 	for _, list := range [][]corev1.Container{template.Spec.InitContainers, template.Spec.Containers} {
 		for i := range list {
@@ -81,7 +78,7 @@ func confined(stated *corev1.SecurityContext) *corev1.SecurityContext {
 	return s
 }
 
-// confinedPod has what podSecurity states where an overlay states no other.
+// confinedPod fills in podSecurity where an overlay states nothing else.
 func confinedPod(stated *corev1.PodSecurityContext) *corev1.PodSecurityContext {
 	if stated == nil {
 		stated = &corev1.PodSecurityContext{}
@@ -96,15 +93,15 @@ func confinedPod(stated *corev1.PodSecurityContext) *corev1.PodSecurityContext {
 	return s
 }
 
-// keptVolumes are the kinds of volumes of a proxy's pod. A driver behind another kind is
-// told who the pod is, and may hand out what is for the runner's account alone.
+// keptVolumes are the allowed kinds of volumes of a proxy's pod. A driver of another kind learns the pod's identity,
+// and may release what is meant for the runner's account alone.
 var keptVolumes = []string{
 	"configMap", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim",
 	"projected", "secret",
 }
 
-// loose is what of an overlay of a proxy's pod goes beyond restricted. The pod itself has
-// our own securityContext; an overlay that states another clashes with it.
+// loose finds what exceeds restricted in an overlay of a proxy's pod. The pod has our own securityContext, with which
+// another one clashes.
 func (o overlay) loose(template *corev1.PodTemplateSpec) []Problem {
 	if !o.holdsToken {
 		return nil
@@ -131,9 +128,8 @@ func (o overlay) loose(template *corev1.PodTemplateSpec) []Problem {
 	return problems
 }
 
-// ownContainers are those that the overlay of an MCPRemoteProxy has run beside the proxy.
-// Whoever may write one, and nothing else, would run any image by them, which connects to
-// what spec.allowedNetworks does not name.
+// ownContainers finds containers that the overlay of an MCPRemoteProxy adds. Otherwise the right to write one would
+// be the right to run any image, which reaches what spec.allowedNetworks excludes.
 func (o overlay) ownContainers() []Problem {
 	template, _ := o.decode()
 	if template == nil {
@@ -152,11 +148,11 @@ func (o overlay) ownContainers() []Problem {
 	return problems
 }
 
-// runnerFlags are the arguments that an overlay may give the runner. Others have it read
-// other files, or serve where nothing looks for it.
+// runnerFlags are the arguments that an overlay may give the runner. Others change the files that it reads, or its
+// address.
 var runnerFlags = []string{"log-format", "log-level"}
 
-// flagValue is no reference to a variable, which kubelet would put in and the runner print.
+// flagValue excludes references to variables, which kubelet would expand and the runner print.
 var flagValue = regexp.MustCompile(`^[A-Za-z]+([+-][0-9]+)?$`)
 
 // refusedArgs is the first argument that is not one of the runner's for overlays.

@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// runnerUser is the user and group of the runner's image. A number, because
-// kubelet cannot tell whether a named user is root.
+// runnerUser is the user and group of the runner's image. It is a number, because kubelet cannot tell whether a named
+// user is root.
 const runnerUser = 65532
 
-// podSecurity and containerSecurity together meet the "restricted" Pod Security
-// Standard (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted).
-// The pod's holds for containers that an overlay adds, too.
+// podSecurity and containerSecurity together meet the "restricted" Pod Security Standard
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted). The pod's holds for containers
+// of an overlay, too.
 func podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	return corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).
@@ -28,9 +28,8 @@ func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
-// restricted are the fields of the two that an overlay of a backend may state
-// otherwise, within baseline: images exist that need it, and who writes it
-// down means it.
+// restricted are the fields of both that a backend's overlay may replace within baseline, because some images need
+// it.
 var restricted = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("template", "spec", "securityContext", "runAsNonRoot"),
 	fieldpath.MakePathOrDie("template", "spec", "securityContext", "seccompProfile"),
@@ -40,10 +39,9 @@ var restricted = fieldpath.NewSet(
 		"securityContext", "capabilities", "drop"),
 )
 
-// asRoot finds what would run as root. In a proxy's pod nothing does: it holds
-// the runner's token, and a process that leaves its container as root reads the
-// files of all pods of the node. In a backend's it may, because images exist
-// that need it, where the overlay says that it is meant.
+// asRoot finds what would run as root. A proxy's pod never does: it has the runner's token, and an escaped root
+// process reads the files of all pods of the node. A backend may, because some images need it, if the overlay says so
+// explicitly.
 func (o overlay) asRoot(template *corev1.PodTemplateSpec) []Problem {
 	podNonRoot := true
 	if pod := template.Spec.SecurityContext; pod != nil {
@@ -80,9 +78,8 @@ func (o overlay) asRoot(template *corev1.PodTemplateSpec) []Problem {
 	return problems
 }
 
-// runnerSecurity is for our own image, of which we also know that it writes no
-// files. It says again what the pod's says, so that no overlay states it for
-// this container.
+// runnerSecurity is for our own image, which writes no files. It repeats the pod's settings, so that no overlay
+// changes them for this container.
 func runnerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 	return containerSecurity().
 		WithRunAsNonRoot(true).
@@ -96,10 +93,9 @@ func seccomp() *corev1ac.SeccompProfileApplyConfiguration {
 	return corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)
 }
 
-// ClearHostNamespaces says in template, for this one write, that the pods stay out of the
-// node's network, processes and memory, where another writer put the live ones there,
-// and returns which of the fields it set. Stating false always would be dropped
-// by the API server and, beside a second applier, be written on every pass.
+// ClearHostNamespaces adds to template, for one write, that the pods do not use the node's network, processes and
+// memory, if another writer set that in live, and returns the changed fields. A permanent false would be dropped by
+// the API server and, beside a second applier, be written on every pass.
 func ClearHostNamespaces(template *corev1ac.PodTemplateSpecApplyConfiguration, live corev1.PodSpec) []string {
 	var left []string
 	if !live.HostNetwork && !live.HostPID && !live.HostIPC {

@@ -50,9 +50,8 @@ func withPullPolicy(containers []corev1ac.ContainerApplyConfiguration) []corev1a
 	return containers
 }
 
-// pullPolicy is the API server's default: Always for the tag latest and for an image with
-// neither tag nor digest, IfNotPresent for every other image, and for what names none
-// (https://kubernetes.io/docs/concepts/containers/images/#imagepullpolicy-defaulting).
+// pullPolicy is the API server's default: Always for the tag latest and for an image without tag and digest, else
+// IfNotPresent (https://kubernetes.io/docs/concepts/containers/images/#imagepullpolicy-defaulting).
 func pullPolicy(image string) corev1.PullPolicy {
 	parts := reference.FindStringSubmatch(image)
 	if parts == nil || identifier.MatchString(image) {
@@ -64,9 +63,9 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// reference is the grammar of names of images, with the tag and the digest as its groups
-// (https://github.com/distribution/reference/blob/v0.6.0/reference.go); identifier is what
-// is no name, though the grammar has it.
+// reference is the grammar of image names with tag and digest as groups
+// (https://github.com/distribution/reference/blob/v0.6.0/reference.go); identifier matches what is no name, though
+// the grammar allows it.
 var (
 	reference = regexp.MustCompile(`^(?:(?:` + registry + `)/)?` + component + `(?:/` + component +
 		`)*(?::(\w[\w.-]{0,127}))?(@[A-Za-z][\w+.-]*:[0-9a-fA-F]{32,})?$`)

@@ -13,25 +13,21 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
-// The runner's token writes the backend beyond what an overlay may say. Who may
-// write a server need not be allowed that, so that the token stays with the
-// runner: kubelet mounts it in no container but the runner's, and an overlay
-// brings nothing into that one that could pass it on.
+// The runner's token can write the backend beyond what an overlay may state, and the author of a server need not have
+// that right. So kubelet mounts the token only in the runner's container, and an overlay adds nothing there that
+// could leak it.
 
 const (
 	tokenVolume = "runner-token"
 	// tokenPath is where client-go looks.
 	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// RunnerSuffix ends the names of all runners' ServiceAccounts, and of no
-	// other account that a backend may have.
+	// RunnerSuffix ends the names of all runners' ServiceAccounts, and of no other account that a backend may have.
 	RunnerSuffix = "-runner"
 )
 
-// tokenSource is what the API server mounts in every container of a pod that
-// leaves this to it, but for the token's life:
-// https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/serviceaccount/admission.go#L485.
-// That is an hour, and not 3607 s, for which the API server would give a token of
-// up to a year; the runner reads a new one before the old one ends.
+// tokenSource is the API server's default token volume, except for the lifetime:
+// https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/serviceaccount/admission.go#L485. That
+// is an hour, because for 3607 s the API server issues a token of up to a year; the runner reads a new one in time.
 func tokenSource() *corev1ac.VolumeApplyConfiguration {
 	const readable, seconds = 0o644, 3600
 	return corev1ac.Volume().
@@ -48,8 +44,7 @@ func tokenSource() *corev1ac.VolumeApplyConfiguration {
 						corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace"))))))
 }
 
-// proxyToken are the fields that give the runner's identity to other
-// containers, under these names anywhere in the template of a proxy.
+// proxyToken are the fields, anywhere in a proxy's template, that give the runner's identity to other containers.
 var proxyToken = map[string]string{
 	"automountServiceAccountToken": "every container would have the runner's token: remove it",
 	"shareProcessNamespace":        "other containers would see the runner's files and its token: remove it",
@@ -58,8 +53,8 @@ var proxyToken = map[string]string{
 	"podCertificate": "this is the runner's identity: remove it, and use a pod of your own for what calls the API server",
 }
 
-// noToken are the same for a backend that has no account of its own: it would
-// be the account "default" of the namespace.
+// noToken are the same for a backend without an account of its own: it would be the account "default" of the
+// namespace.
 var noToken = map[string]string{
 	"serviceAccountToken": "without spec.serviceAccountName a backend has no token: set that, or remove this",
 	"podCertificate":      "without spec.serviceAccountName a backend has no identity: set that, or remove this",
@@ -78,18 +73,17 @@ func readsToken(field string, template *corev1.PodTemplateSpec, refused map[stri
 	return problems
 }
 
-// runnerTakes are the fields of the runner's container that an overlay may add
-// to, as far as the rest lets it. With a program, a kubeconfig or a certificate
-// of others the token would be theirs.
+// runnerTakes are the fields of the runner's container that an overlay may extend. A foreign program, kubeconfig or
+// certificate would get the token.
 var runnerTakes = []string{
 	"args", "env", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name", "ports", "readinessProbe",
 	"resizePolicy", "resources", "securityContext", "startupProbe", "terminationMessagePolicy", "volumeMounts",
 }
 
-// runnerEnv are variables that have the token sent elsewhere, or logged.
+// runnerEnv are variables that make the token be sent elsewhere, or logged.
 var runnerEnv = []string{"GODEBUG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}
 
-// reachesToken finds what would give a token to whom it is not for.
+// reachesToken finds what would leak a token.
 func (o overlay) reachesToken(template *corev1.PodTemplateSpec) []Problem {
 	problems := readsToken(o.field, template, o.noToken)
 	if !o.holdsToken {
@@ -113,8 +107,7 @@ func (o overlay) reachesToken(template *corev1.PodTemplateSpec) []Problem {
 	return problems
 }
 
-// intoRunner finds what would run, or be read, in the runner's container beside
-// the runner.
+// intoRunner finds what would run, or be read, in the runner's container beside the runner.
 func intoRunner(container spot) []Problem {
 	fields, err := toFields(container.value.Interface())
 	if err != nil {
@@ -152,10 +145,8 @@ func intoRunner(container spot) []Problem {
 	return problems
 }
 
-// quiet are annotations of a proxy's pod that add no container, no volume and no
-// image to it, by their domain or, after a slash, by their whole key. What has no
-// domain is the user's own: Kubernetes has those who act on annotations give
-// theirs one
+// quiet are annotations of a proxy's pod that add no container, no volume and no image, by their domain or, after a
+// slash, by their whole key. Keys without a domain are the user's own: those who act on annotations give theirs one
 // (https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/#syntax-and-character-set).
 var quiet = []string{
 	"checksum/", "cluster-autoscaler.kubernetes.io/", "container.apparmor.security.beta.kubernetes.io/", "karpenter.sh/",
@@ -163,18 +154,15 @@ var quiet = []string{
 	"prometheus.io/", "controller.kubernetes.io/pod-deletion-cost", "linkerd.io/inject", "sidecar.istio.io/inject",
 }
 
-// bringVolumes are annotations by which injectors mount what they are told, host
-// paths included, in any pod.
+// bringVolumes are annotations by which injectors mount any volume, host paths included, in any pod.
 var bringVolumes = []string{
 	"consul.hashicorp.com/consul-sidecar-user-volume", "consul.hashicorp.com/consul-sidecar-user-volume-mount",
 	"sidecar.istio.io/userVolume", "sidecar.istio.io/userVolumeMount",
 }
 
-// injected finds annotations that have others, who change pods as they are made,
-// do what an overlay may not. In a proxy's pod that is to read the runner's token,
-// and what is allowed is a list: an injector can be told to mount the volume, to
-// copy the runner's mounts, and which image is to read them, each by keys of its
-// own.
+// injected finds annotations that make others, who change pods at creation, do what an overlay may not. A proxy's pod
+// has a list of allowed annotations, because an injector could mount the token's volume, copy the runner's mounts, or
+// choose the image that reads them, each by its own keys.
 func (o overlay) injected(annotations map[string]string) []Problem {
 	var problems []Problem
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -199,7 +187,7 @@ func isQuiet(key string) bool {
 	})
 }
 
-// runnersAccount refuses accounts of runners as identity of a backend.
+// runnersAccount refuses runners' accounts as identity of a backend.
 func runnersAccount(b runconfig.Backend) []Problem {
 	if !strings.HasSuffix(b.ServiceAccountName, RunnerSuffix) {
 		return nil

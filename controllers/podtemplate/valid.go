@@ -16,13 +16,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// What the API server would refuse in a Deployment, StatefulSet or Service, it
-// refuses after the content was claimed and parts of it written. The mistakes
-// that people make are therefore found before; what is not found here is
-// reported from the API server's answer. The rules are those of
-// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/validation/validation.go.
+// What the API server refuses in a Deployment, StatefulSet or Service, it refuses after the content was claimed and
+// partly written. So common mistakes are found before; all others are reported from the API server's answer. The
+// rules are those of https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/validation/validation.go.
 
-// invalid is what is wrong with one value of a core type by itself.
+// invalid finds what is wrong with one value of a core type by itself.
 func invalid(at spot) []Problem {
 	value := reflect.Indirect(at.value)
 	if !value.IsValid() {
@@ -69,7 +67,7 @@ func invalid(at spot) []Problem {
 	return nil
 }
 
-// label holds a name to what DNS takes, because names of pods are made of it.
+// label checks that a name is a DNS label, because names of pods contain it.
 func label(path, name string) []Problem {
 	if name == "" || len(validation.IsDNS1123Label(name)) == 0 {
 		return nil
@@ -101,7 +99,7 @@ func port(path string, p corev1.ContainerPort) []Problem {
 	return problems
 }
 
-// above finds requests that are higher than their limit.
+// above finds requests that exceed their limit.
 func above(path string, limits, requests corev1.ResourceList) []Problem {
 	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
@@ -116,7 +114,7 @@ func above(path string, limits, requests corev1.ResourceList) []Problem {
 	return problems
 }
 
-// oneSource finds more than one source where the API has a union.
+// oneSource finds more than one source in a union of the API.
 func oneSource(path string, sources any) []Problem {
 	var stated []string
 	v := reflect.ValueOf(sources)
@@ -132,7 +130,7 @@ func oneSource(path string, sources any) []Problem {
 	return []Problem{{path, "has both " + strings.Join(stated, " and ") + ": keep one of them"}}
 }
 
-// Keys holds labels or annotations to what the API server takes of them.
+// Keys finds labels or annotations that the API server refuses.
 func Keys(field string, entries map[string]string, areLabels bool) []Problem {
 	var problems []Problem
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
@@ -159,9 +157,8 @@ func Keys(field string, entries map[string]string, areLabels bool) []Problem {
 	return problems
 }
 
-// incomplete is what a pod template lacks that its parts need of each other:
-// every container a name of its own and an image, every mount a volume or a claim. The
-// mounts of run are those of the spec, which are named there.
+// incomplete finds what the parts of a pod template need of each other: every container a unique name and an image,
+// every mount a volume or a claim. The mounts of run are those of the spec, where they are reported.
 func incomplete(field string, template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) []Problem {
 	volumes := map[string]bool{}
 	for _, c := range run.VolumeClaimTemplates {
@@ -207,8 +204,7 @@ func unmounted(container string, m corev1ac.VolumeMountApplyConfiguration, userM
 	return Problem{container + "." + at, "there is no volume of this name: add it to the volumes, or correct the name"}
 }
 
-// Reserved reports whether only Freehold sets a label or annotation of this key on
-// its objects.
+// Reserved reports whether only Freehold sets a label or annotation of this key on its objects.
 func Reserved(key string) bool {
 	return strings.HasPrefix(key, "freehold.dev/") || strings.HasPrefix(key, "app.kubernetes.io/")
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// spot is a field that is set, or an item of a list, in a core type.
+// spot is a set field, or an item of a list, of a core type.
 type spot struct {
 	// path is how a person would name it.
 	path string
@@ -16,14 +16,13 @@ type spot struct {
 	name string
 	// in is the struct type that declares the field; nil for an item.
 	in reflect.Type
-	// value is addressable where the root was a pointer.
+	// value is addressable if the root was a pointer.
 	value reflect.Value
 	// missing is the key that an item of a keyed list lacks.
 	missing string
 }
 
-// mergeKeys are lists that are keyed by more than the patchMergeKey of their Go
-// type says.
+// mergeKeys are lists with more keys than the patchMergeKey of their Go type.
 var mergeKeys = map[string][]string{
 	"containerPort": {"containerPort", "protocol"},
 	"topologyKey":   {"topologyKey", "whenUnsatisfiable"},
@@ -31,9 +30,8 @@ var mergeKeys = map[string][]string{
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// walk visits the fields that are set and the items of lists below v, in their
-// order. It does not look into maps, which hold only texts and quantities here,
-// nor into types that write their own JSON.
+// walk visits the set fields and the items of lists below v, in order. It skips maps, which hold only strings and
+// quantities here, and types that write their own JSON.
 func walk(path string, v reflect.Value, visit func(spot)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -79,7 +77,7 @@ func walkField(path string, parent reflect.Value, i int, visit func(spot)) {
 	}
 }
 
-// itemPath names an item by its key, or by its name, or by its position.
+// itemPath identifies an item by its key, its name, or its position.
 func itemPath(path string, i int, key string, item reflect.Value) (named, missing string) {
 	names := mergeKeys[key]
 	switch {
@@ -103,7 +101,7 @@ func itemPath(path string, i int, key string, item reflect.Value) (named, missin
 	return path + "[" + strings.Join(texts, ",") + "]", ""
 }
 
-// shown is a key as a line of a message can hold it, short and printable.
+// shown is a key for a message, short and printable.
 func shown(value reflect.Value) string {
 	text := fmt.Sprint(value.Interface())
 	if len(text) > 80 {

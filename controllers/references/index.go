@@ -12,8 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
-// Index lets a cache find workloads by what they refer to. It is called once,
-// before the cache starts.
+// Index indexes workloads by the configurations they refer to. Call it once, before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, config := range contract.Configs() {
 		index := func(obj client.Object) []string {
@@ -31,12 +30,10 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// indexOf is the name of the index of those that refer to a kind of configurations.
 func indexOf(config string) string { return "refersTo" + config }
 
-// To returns the workloads of a namespace that refer to the configuration of a kind
-// and name, sorted by kind and name. reader is a cache with Index; what it returns is
-// the cache's own, and must not be changed.
+// To returns the workloads of a namespace that refer to a configuration, sorted by kind and name. reader is a cache
+// with Index; the result is the cache's own, and must not be changed.
 func To(ctx context.Context, reader client.Reader, config, namespace, name string) ([]kinds.Object, error) {
 	var found []kinds.Object
 	for _, kind := range kinds.All() {

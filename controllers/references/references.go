@@ -1,6 +1,5 @@
-// Package references knows which workloads refer to which shared configurations,
-// in both directions: references.go by what a spec says, index.go by what a cache
-// holds.
+// Package references relates workloads and shared configurations, in both directions: From reads a spec, To an index
+// of the cache.
 package references
 
 import (
@@ -9,8 +8,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
-// From is the name of the configuration of a kind that a workload refers to, empty
-// if to none.
+// From is the name of the configuration of a kind that a workload refers to, or empty.
 func From(workload client.Object, config string) string {
 	object, ok := workload.(kinds.Object)
 	if !ok {

@@ -1,11 +1,9 @@
 package revision
 
-// Next is the revision under which content with hash is claimed, given every revision
-// that the server's status and children carry: the highest of them if it was
-// claimed for the same content, else the number above it. So the number is
-// never lower than any child's, also when the status was lost, and equal
-// content keeps its number. Two contents under the highest number mean that an
-// annotation was edited, and only a higher number ends that.
+// Next is the revision for content with hash, given all revisions of the server's status and children: the highest
+// one if it has the same hash, else the number above it. So equal content keeps its number, and the number never
+// falls below a child's, even if the status was lost. Two hashes under the highest number mean that an annotation was
+// edited, and only a higher number ends that.
 func Next(known []Revision, hash string) Revision {
 	highest, disputed := Revision{}, false
 	for _, rev := range known {

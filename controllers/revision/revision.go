@@ -19,17 +19,16 @@ const (
 	AnnotationHash       = "freehold.dev/workload-hash"
 )
 
-// Revision is a workload generation and the hash of the content it was claimed
-// for. The zero Revision is that of an object without one.
+// Revision is a workload generation and the hash of its content. The zero Revision belongs to an object without one.
 type Revision struct {
 	Generation int64
 	Hash       string
 }
 
-// Valid says whether a revision can have been claimed.
+// Valid reports whether a revision can have been claimed.
 func (r Revision) Valid() bool { return r.Generation >= 1 && r.Hash != "" }
 
-// Annotations is a revision as Of reads it.
+// Annotations encodes a revision for Of.
 func (r Revision) Annotations() map[string]string {
 	return map[string]string{
 		AnnotationGeneration: strconv.FormatInt(r.Generation, 10),
@@ -37,13 +36,10 @@ func (r Revision) Annotations() map[string]string {
 	}
 }
 
-// Of reads the revision from the annotations of an object and of its pod
-// template, the highest if they differ: what one of them lost, the other may
-// still have. Without annotations it is the zero Revision; without a hash it is the
-// revision of no content, which only a higher number replaces. A hash alone, or a
-// generation that is not a decimal number of 1 or more, is an error: the caller must
-// not write, because the object may carry newer content. The revision is then what
-// could be read of the others.
+// Of reads the revision from the annotations of an object and of its pod template, the highest if they differ,
+// because one of them may have lost it. Without annotations it is zero; without a hash it belongs to no content, and
+// only a higher number replaces it. A hash alone, or an invalid generation, is an error: the object may carry newer
+// content, so the caller must not write. The revision is then the highest readable one.
 func Of(annotations ...map[string]string) (Revision, error) {
 	var top Revision
 	var wrong error
@@ -73,9 +69,8 @@ func read(annotations map[string]string) (Revision, error) {
 	return Revision{Generation: number, Hash: hash}, nil
 }
 
-// Parse reads a revision from its two texts, as annotations and environment
-// variables carry them. An empty hash and a generation that is not a decimal
-// number of 1 or more, without sign or leading zeros, are errors.
+// Parse reads a revision from annotations or environment variables. An empty hash is an error, and a generation that
+// is not a decimal number of 1 or more, without sign or leading zeros.
 func Parse(generation, hash string) (Revision, error) {
 	number, err := parseGeneration(generation)
 	if err != nil {
@@ -87,8 +82,7 @@ func Parse(generation, hash string) (Revision, error) {
 	return Revision{Generation: number, Hash: hash}, nil
 }
 
-// MaxGeneration is the highest workload generation: it has as many digits as the
-// admission policy reads, which no server's changes come near to.
+// MaxGeneration has as many digits as the admission policy reads; no server changes that often.
 const MaxGeneration = 999_999_999_999_999_999
 
 // ErrExhausted says that no number is left.

@@ -9,7 +9,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// remote is where the calls of an MCPRemoteProxy go.
 func remote(spec *v1alpha1.MCPRemoteProxySpec) *runconfig.Remote {
 	r := &runconfig.Remote{
 		URL: spec.URL, Transport: string(transport(v1alpha1.Transport(spec.Transport))),

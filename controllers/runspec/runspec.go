@@ -1,5 +1,5 @@
-// Package runspec turns the spec of an object with a proxy into the run config that
-// its runner reads. For is where to begin. It is pure.
+// Package runspec turns the spec of an object with a proxy into the run config that its runner reads. Start with For.
+// It is pure.
 package runspec
 
 import (
@@ -26,9 +26,8 @@ const (
 	defaultSessions  = 100
 )
 
-// For is the run config of an object, without its Workload, which only a claim gives, its
-// Rendering, which only the pod templates give, and without what the proxy holds calls against.
-// Replicas, suspension, group, labels and the proxy's Service are not in it:
+// For returns the run config of an object without its Workload, which a claim adds, its Rendering, which the pod
+// templates add, and the checks of calls. Replicas, suspension, group, labels and the proxy's Service are left out:
 // changing them restarts nothing.
 func For(object kinds.Object) runconfig.RunConfig {
 	run := runconfig.RunConfig{Version: runconfig.Version, Server: Server(object), Proxy: proxy(object.GetProxySpec())}
@@ -41,7 +40,7 @@ func For(object kinds.Object) runconfig.RunConfig {
 	return run
 }
 
-// Server is which object it is. The kind MCPServer is left out.
+// Server identifies the object. The kind MCPServer is left out.
 func Server(object kinds.Object) runconfig.Server {
 	kind := kinds.Of(object).Object.Kind
 	if kind == contract.MCPServer.Kind {
@@ -81,8 +80,8 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 	return b
 }
 
-// RestartedAt is spec.restartedAt as RFC 3339 in UTC, to the second, so that the same
-// time in another zone restarts nothing; empty where the spec says none.
+// RestartedAt is spec.restartedAt as RFC 3339 in UTC, to the second, so that another time zone restarts nothing;
+// empty if unset.
 func RestartedAt(at *metav1.Time) string {
 	if at.IsZero() {
 		return ""
@@ -90,7 +89,7 @@ func RestartedAt(at *metav1.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// claims are templates in the type of Kubernetes.
+// claims converts templates to Kubernetes' type.
 func claims(templates []v1alpha1.VolumeClaimTemplate) []corev1.PersistentVolumeClaimTemplate {
 	var out []corev1.PersistentVolumeClaimTemplate
 	for _, t := range templates {
@@ -102,8 +101,8 @@ func claims(templates []v1alpha1.VolumeClaimTemplate) []corev1.PersistentVolumeC
 	return out
 }
 
-// bridge is what stands in the pods of a backend that does not speak streamable HTTP,
-// without its image, which the operator knows.
+// bridge describes the bridge of a backend that does not speak streamable HTTP, without its image, which the operator
+// adds.
 func bridge(spec *v1alpha1.MCPServerSpec) *runconfig.Bridge {
 	switch transport(spec.Transport) {
 	case v1alpha1.TransportStdio:
@@ -119,7 +118,6 @@ func bridge(spec *v1alpha1.MCPServerSpec) *runconfig.Bridge {
 	}
 }
 
-// proxy is how the runner serves.
 func proxy(spec *v1alpha1.ProxyWorkloadSpec) runconfig.Proxy {
 	p := runconfig.Proxy{Port: ProxyPort(spec.Proxy), Path: Path(spec.Path)}
 	if spec.Proxy == nil {
@@ -144,7 +142,7 @@ func transport(stated v1alpha1.Transport) v1alpha1.Transport {
 // Path is spec.path, or its default.
 func Path(stated string) string { return cmp.Or(stated, defaultPath) }
 
-// Raw is the JSON of an overlay, nil where it says nothing.
+// Raw is the JSON of an overlay, nil if empty.
 func Raw(overlay *runtime.RawExtension) []byte {
 	if overlay == nil {
 		return nil
@@ -156,12 +154,11 @@ func Raw(overlay *runtime.RawExtension) []byte {
 	return raw
 }
 
-// Sorted is a set: another order says nothing new, and must restart nothing.
+// Sorted is a set: another order must restart nothing.
 func Sorted(items []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(items)))
 }
 
-// defaultCAKey is that of the schema.
 const defaultCAKey = "ca.crt"
 
 // CABundle is a reference to certificates, nil for none.

@@ -7,13 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Largest is how many characters a spec may have in sum. It leaves room for the largest
-// entities that the schema of policies allows. The policy freehold-size in config/policy
-// refuses a larger one, and counts no less than TooLarge does.
+// Largest bounds the characters of a whole spec. It leaves room for the largest entities that the schema of policies
+// allows. The policy freehold-size in config/policy refuses larger ones, and counts no less than TooLarge does.
 const Largest = 384 << 10
 
-// TooLarge is an error if a spec has more characters in its names and values: one that was
-// stored before there was a bound, or without the policy. Nothing is rendered of it.
+// TooLarge returns an error for a spec above Largest: one stored before there was a bound, or without the policy.
+// Such a spec is not rendered.
 func TooLarge(spec any) error {
 	data, err := json.Marshal(spec)
 	if err != nil || len(data) <= Largest {

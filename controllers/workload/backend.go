@@ -10,10 +10,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// Backend is the StatefulSet that runs the user's image. It never states
-// replicas: whoever scales the server owns them. The StatefulSet carries the
-// revision, its pods the hash of what they run. The error is podtemplate.Problems,
-// those that Render found in the same spec.
+// Backend is the StatefulSet that runs the user's image. It never states replicas: whoever scales the server owns
+// them. The StatefulSet carries the revision, its pods the hash of what they run. The error is podtemplate.Problems,
+// those that Render found.
 func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, error) {
 	template, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
 	if err := podtemplate.AsError(problems); err != nil {
@@ -29,8 +28,7 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithServiceName(HeadlessName(id.Name)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentBackend))).
-			// Parallel, because a stuck pod 0 would otherwise hold back the
-			// pods that replace it.
+			// Parallel, because a stuck pod 0 would otherwise hold back the pods that replace it.
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
 				WithType(appsv1.RollingUpdateStatefulSetStrategyType)).

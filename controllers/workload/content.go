@@ -18,39 +18,34 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// Rendered is all that an owner and the operator's options say about its pods,
-// but for the number that it gets. Its methods leave it as it is, so it may be
-// kept for as long as the owner's uid and metadata.generation stay.
+// Rendered is the content of an owner's pods under the operator's options, without its generation. It is immutable,
+// so it may be kept while the owner's uid and metadata.generation stay.
 type Rendered struct {
-	// Content is what the pods are to run, as a run config without its revision. It
-	// depends on what the pods depend on and on nothing else. The Rendering in
-	// it covers the runner's image, the proxy's resources and overlays, and what
-	// a new version of this package does differently.
+	// Content is what the pods run, as a run config without its revision. It contains all that the pods depend on, and
+	// nothing else. Its Rendering covers the runner's image, the proxy's resources and overlays, and changes of this
+	// package.
 	Content runconfig.RunConfig
-	// Hash is Content's. The caller compares it with that of status.workload and
-	// claims a generation where they differ. It is empty where Content cannot be
-	// encoded, which is a problem then.
+	// Hash is Content's. The caller claims a generation if it differs from that of status.workload. It is empty if
+	// Content cannot be encoded, which is then a problem.
 	Hash string
-	// OwnHash is that of what the server itself says, without what shared
-	// configurations contribute; empty for one that refers to none.
+	// OwnHash is the hash without shared configurations; empty for a server that refers to none.
 	OwnHash string
-	// Problems are all that keep the spec from being rendered, sorted by field.
-	// With one, Content must not be claimed, and the content that stands keeps
-	// running.
+	// Problems keep the spec from being rendered, sorted by field. Content with a problem must not be claimed, and the
+	// running content stays.
 	Problems podtemplate.Problems
 	// Unmatched are the statements of spec.authzConfig that match no call.
 	Unmatched []string
-	// Reason is that of a condition, where nothing but references is wrong.
+	// Reason is that of a condition, if only references are wrong.
 	Reason string
 
 	owner    Owner
 	proxy    *corev1ac.PodTemplateSpecApplyConfiguration
 	replicas int32
-	// short says that the pod template carries the run config.
+	// short: the pod template carries the run config.
 	short bool
 }
 
-// Render renders an object. It cannot fail: what is wrong is a problem.
+// Render renders an object. It cannot fail: errors in the spec are problems.
 func Render(object kinds.Object, opts podtemplate.Options) Rendered {
 	owner, spec := OwnerWith(object, opts.Objects), object.GetProxySpec()
 	configs, replicas := registry.Bind(object, opts.Configs), ProxyReplicas(object, opts.ProxyReplicas)
@@ -78,7 +73,7 @@ func Render(object kinds.Object, opts podtemplate.Options) Rendered {
 	return rendered
 }
 
-// check finds what is wrong with a spec, whatever proxy and backend make of it.
+// check finds problems of a spec that concern neither proxy nor backend.
 func check(object kinds.Object) []podtemplate.Problem {
 	applied := specOf(object)
 	var problems []podtemplate.Problem
@@ -90,7 +85,6 @@ func check(object kinds.Object) []podtemplate.Problem {
 	return slices.Concat(podtemplate.Check("spec", applied), problems, podtemplate.UnknownValues("spec", specOf(object)))
 }
 
-// specOf is the whole spec of an object.
 func specOf(object kinds.Object) any {
 	switch o := object.(type) {
 	case *v1alpha1.MCPServer:
@@ -101,9 +95,8 @@ func specOf(object kinds.Object) any {
 	return nil
 }
 
-// renderBackend notes the hash of the backend's pod template. Where that has a bridge,
-// its image stays the one that runs while nothing else in the template changes: another
-// release would else end all sessions, though its bridge is the same.
+// renderBackend stores the hash of the backend's pod template. It keeps the running bridge's image unless the
+// template changes anyway, so that an upgrade does not end all sessions.
 func renderBackend(
 	run *runconfig.RunConfig, claimed *v1alpha1.WorkloadStatus, opts podtemplate.Options,
 ) []podtemplate.Problem {
@@ -129,8 +122,8 @@ func hashBackend(run *runconfig.RunConfig) []podtemplate.Problem {
 	return problems
 }
 
-// RenderProxy renders the proxy in front of run, with one replica. What else than
-// spec.proxy and spec.restartedAt the owner's spec says, the caller checks.
+// RenderProxy renders the proxy in front of run, with one replica. The caller checks everything in the owner's spec
+// except spec.proxy and spec.restartedAt.
 func RenderProxy(
 	owner Owner, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig, opts podtemplate.Options,
 ) Rendered {
@@ -164,8 +157,7 @@ func (r Rendered) Claimed(generation int64) runconfig.RunConfig {
 	return run
 }
 
-// policies finds those that match no call, and those that no runner could read, in
-// the text as it was written.
+// policies returns policies that match no call, and unreadable ones, as written.
 func policies(written *v1alpha1.AuthzConfig) (unmatched []string, unreadable []podtemplate.Problem) {
 	if written == nil {
 		return nil, nil
@@ -177,19 +169,18 @@ func policies(written *v1alpha1.AuthzConfig) (unmatched []string, unreadable []p
 	return unmatched, nil
 }
 
-// configLimit leaves room for the revision in the 1 MiB that a ConfigMap may hold.
+// configLimit leaves room for the revision in the 1 MiB of a ConfigMap.
 const configLimit = 1<<20 - 1<<10
 
-// shortLimit is up to which length, in bytes, a run config is in the pod template. Each
-// pod is in the memory of kubelet, scheduler and controllers, and a ConfigMap is not.
+// shortLimit bounds a run config in a pod template, in bytes. Each pod is in the memory of kubelet, scheduler and
+// controllers, and a ConfigMap is not.
 const shortLimit = 16 << 10
 
-// contentHash is that of a run config that a ConfigMap holds, and whether a pod template
-// can hold it as well.
+// contentHash is the hash of a run config, and whether a pod template can hold it.
 func contentHash(run runconfig.RunConfig) (hash string, short bool, problems []podtemplate.Problem) {
 	data, err := run.Encode()
 	if err != nil {
-		// where it is read, this is said better, and first
+		// whoever reads it reports this first, and better
 		return "", false, []podtemplate.Problem{{Field: "spec.podTemplate", Message: err.Error()}}
 	}
 	if len(data) > configLimit {
@@ -202,8 +193,8 @@ func contentHash(run runconfig.RunConfig) (hash string, short bool, problems []p
 	return runconfig.HashOf(data), len(data) <= shortLimit, nil
 }
 
-// hashOf names a pod template. That of the proxy mounts a run config without a
-// revision yet, so that the hash of the content does not depend on itself.
+// hashOf is the hash of a pod template. The proxy's mounts a run config without a revision yet, so that the hash of
+// the content does not depend on itself.
 func hashOf(template *corev1ac.PodTemplateSpecApplyConfiguration) (string, error) {
 	data, err := json.Marshal(template)
 	if err != nil {

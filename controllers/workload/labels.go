@@ -5,12 +5,11 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	LabelName      = "app.kubernetes.io/name"
 	LabelComponent = "app.kubernetes.io/component"
-	// LabelServer has the Owner.Key of whose child an object or a pod is.
+	// LabelServer has the Owner.Key of the owner of an object or pod.
 	LabelServer = "freehold.dev/server"
 
-	// AnnotationBackendHash is the hash of the backend's own content, on its pods.
-	// They carry no revision: that changes also with content of the proxy alone, and
-	// each change of a pod template replaces the pods.
+	// AnnotationBackendHash is the hash of the backend's own content, on its pods. They carry no revision, which new
+	// content of the proxy alone changes too: each change of a pod template replaces the pods.
 	AnnotationBackendHash = "freehold.dev/backend-hash"
 )
 
@@ -23,7 +22,7 @@ const (
 	ComponentProxy = "proxy"
 	// ComponentBackend is the StatefulSet, its pods and its Services.
 	ComponentBackend = "backend"
-	// ComponentRunner is what the runner is given: identity and run config.
+	// ComponentRunner is the runner's identity and run config.
 	ComponentRunner = "runner"
 )
 
@@ -38,9 +37,8 @@ func Labels(key, component string) map[string]string {
 	}
 }
 
-// Selector selects the pods of one component of the owner with this key. It
-// holds only labels that never change, because a Deployment's and a
-// StatefulSet's selector cannot.
+// Selector selects the pods of one component. It has only labels that never change, because selectors of Deployments
+// and StatefulSets are immutable.
 func Selector(key, component string) map[string]string {
 	return map[string]string{
 		LabelServer:    key,

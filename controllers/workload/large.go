@@ -14,11 +14,10 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// LargestOverlay is how long an overlay of pods may be in a spec, in bytes: to render and to compare one takes a
-// hundred times as much memory as its text, and a second for a megabyte.
+// LargestOverlay bounds a spec's overlay of pods in bytes: rendering and comparing takes a hundred times the memory
+// of its text, and a second for a megabyte.
 const LargestOverlay = 64 << 10
 
-// tooLarge is the problem of a spec that is larger than what is rendered.
 func tooLarge(object kinds.Object) *podtemplate.Problem {
 	if err := runspec.TooLarge(specOf(object)); err != nil {
 		return &podtemplate.Problem{Field: "spec", Message: err.Error()}
@@ -39,8 +38,8 @@ func tooLarge(object kinds.Object) *podtemplate.Problem {
 	return nil
 }
 
-// onlyChecks is the content of an object that asks the proxy for the same checks of calls and
-// says nothing else: what runs may go on if it makes them.
+// onlyChecks is the content of an object that asks the proxy for the same checks of calls and nothing else: running
+// content may continue if it makes them.
 func onlyChecks(object kinds.Object, configs frame.Set) runconfig.RunConfig {
 	small := kinds.Of(object).New()
 	small.SetNamespace(object.GetNamespace())

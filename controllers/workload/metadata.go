@@ -7,27 +7,26 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// object is an intent about an object.
 type object[T any] interface {
 	WithLabels(entries map[string]string) T
 	WithAnnotations(entries map[string]string) T
 	WithOwnerReferences(values ...*metav1ac.OwnerReferenceApplyConfiguration) T
 }
 
-// child is an object of the owner, with the metadata that all its objects have.
+// child adds the metadata that all objects of the owner have.
 func child[T object[T]](ac T, owner Owner, component string) T {
 	return Described(ac, owner.Metadata).
 		WithLabels(Labels(owner.Key(), component)).
 		WithOwnerReferences(owner.reference())
 }
 
-// Described is an object with what objects carry beside what is ours, and keeps that.
+// Described adds the user's metadata to an object, which keeps its own.
 func Described[T object[T]](ac T, meta podtemplate.Metadata) T {
 	return ac.WithLabels(unreserved(meta.Labels)).WithAnnotations(unreserved(meta.Annotations))
 }
 
-// RunnersObjects is the metadata of the objects that the runner of a server makes: what the
-// operator has recorded. So it changes without a new run config, which would replace pods.
+// RunnersObjects is the metadata of the objects that the runner creates, as the operator recorded it. So it changes
+// without a new run config, which would replace pods.
 func RunnersObjects(server kinds.Object) podtemplate.Metadata {
 	if claimed := server.GetProxyStatus().Workload; claimed != nil {
 		return podtemplate.Metadata{Labels: claimed.Labels, Annotations: claimed.Annotations}
@@ -35,7 +34,7 @@ func RunnersObjects(server kinds.Object) podtemplate.Metadata {
 	return podtemplate.Metadata{}
 }
 
-// unreserved are the entries that are the user's to set.
+// unreserved are the entries that the user may set.
 func unreserved(entries map[string]string) map[string]string {
 	theirs := map[string]string{}
 	for key, value := range entries {

@@ -20,26 +20,24 @@ const (
 	hashChars = 10
 )
 
-// The names of an owner's children are made of its Key. An MCPServer's name has at
-// most 44 characters, so the StatefulSet's has at most 52, which leaves room for
-// the hash that the StatefulSet controller puts behind it in a label, and every
-// Service's has at most 63.
+// The names of an owner's children are made of its Key. An MCPServer's name has at most 44 characters, so the
+// StatefulSet's has at most 52, which leaves room for the hash that the StatefulSet controller appends in a label,
+// and every Service's has at most 63.
 
 // RunnerName is the ServiceAccount, Role and RoleBinding of the runner.
 func RunnerName(key string) string { return key + podtemplate.RunnerSuffix }
 
-// SessionName is the Secret with the keys of session ids. The beginning of the owner's uid
-// is in it, so that no earlier owner of the name had one of this name.
+// SessionName is the Secret with the keys of session ids. It contains the start of the owner's uid, so that no
+// earlier owner of the name shares it.
 func SessionName(key string, uid types.UID) string {
 	id, _, _ := strings.Cut(string(uid), "-")
 	return olderSessionName(key) + "-" + id
 }
 
-// olderSessionName is that of an owner whose content was claimed before its status said
-// which: with another name its sessions would end.
+// olderSessionName is that of content claimed before the status recorded the name: another name would end its
+// sessions.
 func olderSessionName(key string) string { return key + "-session" }
 
-// sessionSecret is the Secret of an object.
 func sessionSecret(object kinds.Object) string {
 	key := kinds.Key(object)
 	if claimed := object.GetProxyStatus().Workload; claimed != nil &&
@@ -52,15 +50,14 @@ func sessionSecret(object kinds.Object) string {
 // ProxyName is the proxy's Deployment and Service.
 func ProxyName(key string) string { return dnsLabel(key, "-proxy") }
 
-// BackendName is the backend's StatefulSet and the Service that the proxy
-// calls.
+// BackendName is the backend's StatefulSet and the Service that the proxy calls.
 func BackendName(key string) string { return dnsLabel(key, "-backend") }
 
 // HeadlessName is the Service that names the backend's pods.
 func HeadlessName(key string) string { return dnsLabel(key, "-backend-headless") }
 
-// dnsLabel is NAME-PART, or NAME-PART-SUFFIX, for a Service and for hosts, whose
-// names hold no dot. The suffix is last, because NAME-SUFFIX may be an MCPServer.
+// dnsLabel is NAME-PART, or NAME-PART-SUFFIX, for names without a dot, as of Services and hosts. The suffix is last,
+// because NAME-SUFFIX may be an MCPServer.
 func dnsLabel(key, part string) string {
 	name, suffix := NameOf(key)
 	if suffix != "" {
@@ -69,8 +66,8 @@ func dnsLabel(key, part string) string {
 	return name + part + suffix
 }
 
-// RunConfigName is the ConfigMap of one workload generation. Number and hash
-// are both in it, so that a pod cannot mount the content of another revision.
+// RunConfigName is the ConfigMap of one workload generation. It has number and hash, so that a pod cannot mount the
+// content of another revision.
 func RunConfigName(key string, rev revision.Revision) string {
 	hash := rev.Hash
 	if len(hash) > hashChars {
@@ -79,9 +76,8 @@ func RunConfigName(key string, rev revision.Revision) string {
 	return key + runInfix + strconv.FormatInt(rev.Generation, 10) + "-" + hash
 }
 
-// IsRunConfigName reports whether name is that of a run config of the owner with
-// this key. Number and hash hold no dash, so that no other owner has one of this
-// name: echo-run-run-1-abc is of echo-run alone.
+// IsRunConfigName reports whether name is a run config of the owner with this key. Number and hash have no dash, so
+// the owner is unique: echo-run-run-1-abc is of echo-run alone.
 func IsRunConfigName(key, name string) bool {
 	rev, found := strings.CutPrefix(name, key+runInfix)
 	number, hash, _ := strings.Cut(rev, "-")
@@ -89,16 +85,14 @@ func IsRunConfigName(key, name string) bool {
 	return found && err == nil && !strings.Contains(hash, "-")
 }
 
-// IsChildName reports whether name is one that a child of the owner with this key
-// has, of the kinds that are read.
+// IsChildName reports whether name is that of a child of the owner with this key, of the kinds that are read.
 func IsChildName(key, name string) bool {
 	return slices.Contains([]string{RunnerName(key), ProxyName(key), BackendName(key), HeadlessName(key)}, name) ||
 		IsRunConfigName(key, name)
 }
 
-// OfPod is the key of the owner of a pod, by the name that its StatefulSet or Deployment gives
-// it, and the component; empty for a name that no pod of ours has. Others may give a pod such a
-// name, too. The hash of a ReplicaSet has no vowels, so that no suffix is one.
+// OfPod returns the owner's key and the component of a pod by its name; empty if no pod of ours has such a name.
+// Others may use one, too. The hash of a ReplicaSet has no vowels, so no suffix is one.
 func OfPod(pod string) (key, component string) {
 	const ofBackend, ofProxy = "-backend-", "-proxy-"
 	if at := strings.LastIndex(pod, ofBackend); at > 0 {
@@ -118,9 +112,8 @@ func OfPod(pod string) (key, component string) {
 	return key, ComponentProxy
 }
 
-// URL is where clients in the cluster call a proxy: spec is the owner's
-// spec.proxy, path its spec.path. The host is NAME.NAMESPACE.svc, which resolves
-// under every cluster domain.
+// URL is where clients in the cluster call a proxy: spec is the owner's spec.proxy, path its spec.path. The host is
+// NAME.NAMESPACE.svc, which resolves under every cluster domain.
 func URL(owner Owner, spec *v1alpha1.ProxySpec, path string) string {
 	return fmt.Sprintf("http://%s.%s.svc:%d%s", ProxyName(owner.Key()), owner.Namespace, runspec.ProxyPort(spec),
 		runspec.Path(path))

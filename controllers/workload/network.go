@@ -16,13 +16,13 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// Guarded reports whether the spec asks the proxy to check who calls, or what.
+// Guarded reports whether the spec asks the proxy to authenticate or authorize calls.
 func Guarded(spec *v1alpha1.MCPServerSpec) bool {
 	return spec.AuthzConfig != nil || registry.Guards(spec)
 }
 
-// BackendIngress is who may connect to the backend pods. A value of a later release is
-// ProxyOnly, which lets in the fewest. defaults are the release's, nil for none.
+// BackendIngress is who may connect to the backend pods. An unknown value of a later release is ProxyOnly, the
+// strictest. defaults are the release's, nil for none.
 func BackendIngress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) v1alpha1.BackendIngress {
 	asked := v1alpha1.BackendIngressAny
 	switch {
@@ -47,11 +47,10 @@ func egress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) []v1al
 	return cmp.Or(defaults, &v1alpha1.NetworkSpec{}).Egress
 }
 
-// BackendNetworkPolicy lets only the server's proxy pods connect to its backend
-// pods, on every port, and those only to what the spec names; kubelet's probes are always let in
-// (https://kubernetes.io/docs/concepts/services-networking/network-policies). It is
-// nil where anyone may connect, to everything, or where there is no backend. It is no
-// content: other pods of the same content enforce nothing new.
+// BackendNetworkPolicy lets only the server's proxy pods connect to its backend pods, on every port, and those only
+// to what the spec names; kubelet's probes are always allowed
+// (https://kubernetes.io/docs/concepts/services-networking/network-policies). It is nil if it would allow everything,
+// or without a backend. It is not content: other pods of the same content enforce nothing new.
 func BackendNetworkPolicy(
 	object kinds.Object, opts podtemplate.Options,
 ) *networkingv1ac.NetworkPolicyApplyConfiguration {
@@ -84,8 +83,7 @@ func BackendNetworkPolicy(
 		WithSpec(spec)
 }
 
-// dns lets names be resolved, wherever a cluster has its resolver: in pods, on each node
-// or beyond.
+// dns allows DNS to any resolver: in pods, on each node or outside.
 func dns() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
 	const port = 53
 	rule := networkingv1ac.NetworkPolicyEgressRule()
@@ -111,8 +109,8 @@ func egressRule(rule v1alpha1.EgressRule, namespace string) *networkingv1ac.Netw
 	return out
 }
 
-// egressPeer says {} in other words: an intent carries no empty object. A namespace
-// selector alone selects all pods, and each namespace has a label with its name
+// egressPeer expresses {} differently, because an intent carries no empty object. A namespace selector alone selects
+// all pods, and each namespace has a label with its name
 // (https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name).
 func egressPeer(peer v1alpha1.EgressPeer, namespace string) *networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	out := networkingv1ac.NetworkPolicyPeer()

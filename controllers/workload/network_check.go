@@ -12,10 +12,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// CheckNetwork names what the API server would refuse in the NetworkPolicy of network,
-// which may be nil: selectors and ranges of addresses, as
-// https://kubernetes.io/docs/concepts/services-networking/network-policies has them.
-// at is the path of network in what its author wrote.
+// CheckNetwork finds selectors and address ranges that the API server would refuse in the NetworkPolicy
+// (https://kubernetes.io/docs/concepts/services-networking/network-policies). network may be nil; at is its path in
+// what its author wrote.
 func CheckNetwork(at string, network *v1alpha1.NetworkSpec) []podtemplate.Problem {
 	if network == nil {
 		return nil

@@ -12,36 +12,35 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// Owner is an object whose children are built here, of any kind with a proxy.
+// Owner is an object of any kind with a proxy, whose children are built here.
 type Owner struct {
 	APIVersion, Kind string
-	// Resource is the plural of the kind, as rules of a Role name it.
+	// Resource is the plural of the kind, as in the rules of a Role.
 	Resource string
-	// Suffix keeps the children of two kinds apart whose owners have one name. It
-	// is empty for an MCPServer, and for any other kind lower-case letters that no
-	// other kind has.
+	// Suffix distinguishes the children of two kinds whose owners have one name: empty for an MCPServer, else lower-case
+	// letters unique to the kind.
 	Suffix string
-	// Backend says that the owner's runner makes a backend.
+	// Backend reports whether the owner's runner creates a backend.
 	Backend bool
 
 	Namespace, Name string
 	UID             types.UID
 
-	// Metadata is what its objects carry beside what is ours.
+	// Metadata is added to the owner's objects.
 	Metadata podtemplate.Metadata
 }
 
 // OwnerOf is an object as the owner of its children.
 func OwnerOf(object kinds.Object) Owner { return OwnerIn(runspec.Server(object)) }
 
-// OwnerWith is the same, with what the release says of all objects.
+// OwnerWith is OwnerOf with the metadata of the release.
 func OwnerWith(object kinds.Object, defaults podtemplate.ObjectDefaults) Owner {
 	owner := OwnerOf(object)
 	owner.Metadata = defaults.Of(object)
 	return owner
 }
 
-// OwnerIn is the owner that a run config names.
+// OwnerIn is the owner in a run config.
 func OwnerIn(id runconfig.Server) Owner {
 	kind, known := kinds.Named(id.Kind)
 	if !known {
@@ -54,9 +53,8 @@ func OwnerIn(id runconfig.Server) Owner {
 	}
 }
 
-// Key names an owner among those of all kinds in its namespace: NAME for an
-// MCPServer, NAME.SUFFIX for another, and no name holds a dot. Labels, selectors
-// and names of children are made of it.
+// Key identifies an owner among those of all kinds in its namespace: NAME for an MCPServer, else NAME.SUFFIX; names
+// have no dot. Labels, selectors and names of children use it.
 func (o Owner) Key() string {
 	if o.Suffix == "" {
 		return o.Name
@@ -64,14 +62,13 @@ func (o Owner) Key() string {
 	return o.Name + "." + o.Suffix
 }
 
-// NameOf is the name of the owner with this key, and the suffix of its kind.
+// NameOf splits a key into the owner's name and the suffix of its kind.
 func NameOf(key string) (name, suffix string) {
 	name, suffix, _ = strings.Cut(key, ".")
 	return name, suffix
 }
 
-// reference makes a child be collected with its owner. blockOwnerDeletion keeps a
-// foreground deletion of the owner waiting for it.
+// reference makes a child be collected with its owner. blockOwnerDeletion makes a foreground deletion wait for it.
 func (o Owner) reference() *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
 		WithAPIVersion(o.APIVersion).

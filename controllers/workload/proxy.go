@@ -17,12 +17,11 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// oldRevisions are enough to look back one step; the way back is the spec of the
-// MCPServer.
+// Enough to look back one step; the way back is the spec of the MCPServer.
 const oldRevisions = 2
 
-// Proxy is the Deployment of the proxy, under a workload generation, with its run config
-// where that is short. The error is podtemplate.Problems, or that of Content.Encode.
+// Proxy is the proxy's Deployment under a workload generation, with its run config if that is short. The error is
+// podtemplate.Problems, or that of Content.Encode.
 func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	if err := podtemplate.AsError(r.Problems); err != nil {
 		return nil, err
@@ -46,9 +45,8 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 			WithReplicas(r.replicas).
 			WithRevisionHistoryLimit(oldRevisions).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(owner.Key(), ComponentProxy))).
-			// One more, none less: a single proxy is replaced without a gap.
-			// But what serves without a protection that is now asked for stops
-			// before its successor starts.
+			// One more, none less: a single proxy is replaced without a gap. But a proxy without a protection that is now
+			// required stops before its successor starts.
 			WithStrategy(appsv1ac.DeploymentStrategy().
 				WithType(appsv1.RollingUpdateDeploymentStrategyType).
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
@@ -57,9 +55,8 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 			WithTemplate(podtemplate.AtRevision(r.proxy, config, rev))), nil
 }
 
-// ProxyReplicas is spec.proxy.replicas, where it is unset the release's, where that is
-// zero 1, and 0 for a server that is suspended or being deleted, or whose backend is
-// scaled to zero: a proxy is ready once it has reached a backend.
+// ProxyReplicas is spec.proxy.replicas, else the release's, else 1. It is 0 for a server that is suspended, being
+// deleted, or whose backend is scaled to zero: a proxy becomes ready only when it has reached a backend.
 func ProxyReplicas(object kinds.Object, release int32) int32 {
 	if kinds.BackendReplicas(object) == 0 || object.GetDeletionTimestamp() != nil {
 		return 0
@@ -67,12 +64,11 @@ func ProxyReplicas(object kinds.Object, release int32) int32 {
 	return ptr.Deref(ptr.Deref(object.GetProxySpec().Proxy, v1alpha1.ProxySpec{}).Replicas, cmp.Or(release, 1))
 }
 
-// ScaledProxy states what the manager owns of the live Deployment, with so many
-// replicas, or fewer where the manager states fewer. It is for a server whose spec cannot
-// be rendered and yet has to be stopped; what was stopped is not started by it. The live object must be unmodified,
-// with its managedFields; where the manager owns no pod template in it, that is an error, because applying
-// the little that is left would take the rest away. What the objects of the owner carry is
-// no content, and is as it is to be: a policy of the cluster may ask for it.
+// ScaledProxy restates what the manager owns of the live Deployment with at most so many replicas. It stops a server
+// whose spec cannot be rendered, and never starts a stopped one. live must be unmodified, with its managedFields. It
+// is an error if the manager owns no pod template in it, because an apply without one would remove the rest. The
+// metadata of the owner's objects is stated as configured: it is not content, and a policy of the cluster may require
+// it.
 func ScaledProxy(
 	live *appsv1.Deployment, owner Owner, manager string, replicas int32,
 ) (*appsv1ac.DeploymentApplyConfiguration, error) {

@@ -8,23 +8,21 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// ServiceAccount is the identity of an owner's runner. Its token is mounted
-// only where a pod asks for it, as the proxy's does for one container.
+// ServiceAccount is the identity of an owner's runner. Its token is mounted only in the container that asks for it.
 func ServiceAccount(owner Owner) *corev1ac.ServiceAccountApplyConfiguration {
 	return child(corev1ac.ServiceAccount(RunnerName(owner.Key()), owner.Namespace), owner, ComponentRunner).
 		WithAutomountServiceAccountToken(false)
 }
 
-// Role is what an owner's runner may do: read its owner, report to its status, and
-// apply the three objects of its backend where it has one. Every rule names its
-// objects, also for create, which works because an apply names its object in the
-// URL where a POST does not. list and watch need the field selector metadata.name
+// Role allows a runner to read its owner, report to its status, and apply the three objects of a backend. Every rule
+// names its objects, also for create, which works because an apply has the object's name in its URL where a POST does
+// not. list and watch need the field selector metadata.name
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
 	role := child(rbacv1ac.Role(RunnerName(owner.Key()), owner.Namespace), owner, ComponentRunner)
 	if owner.Backend {
-		// It deletes nothing, but some clusters demand the right to delete an object
-		// of who changes its owner references:
+		// The runner deletes nothing, but some clusters require the right to delete an object for changing its owner
+		// references:
 		// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#ownerreferencespermissionenforcement
 		role.WithRules(
 			rule("apps", "statefulsets", BackendName(owner.Key())).
@@ -38,7 +36,7 @@ func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
 		rule(v1alpha1.SchemeGroupVersion.Group, owner.Resource+"/status", owner.Name).
 			WithVerbs("patch"))
 	if owner.Backend {
-		// Some clusters demand it of who sets blockOwnerDeletion, see above.
+		// Some clusters require it for setting blockOwnerDeletion, see above.
 		role.WithRules(rule(v1alpha1.SchemeGroupVersion.Group, owner.Resource+"/finalizers", owner.Name).
 			WithVerbs("update"))
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
-// checks states in a run config what the proxy holds calls against. It finds what keeps the
-// configurations from being followed to which a server refers, and the reason that a condition
-// gives for the first.
+// checks adds the proxy's checks of calls to a run config. It returns what is wrong with the referenced
+// configurations, and the condition's reason for the first.
 func checks(
 	run *runconfig.RunConfig, object kinds.Object, configs frame.Set,
 ) (problems []podtemplate.Problem, reason string) {
@@ -41,8 +40,7 @@ func referrer(object kinds.Object) frame.Referrer {
 	return frame.Referrer{Spec: spec, URL: URL(OwnerOf(object), spec.Proxy, spec.Path)}
 }
 
-// ownHash is rendered anew, since what a configuration says is in the pod template
-// too.
+// ownHash needs a rendering of its own, because the pod template contains configurations too.
 func ownHash(object kinds.Object, content runconfig.RunConfig, configs frame.Set, opts podtemplate.Options) string {
 	if len(configs) == 0 {
 		return ""

@@ -7,14 +7,12 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// Short reports whether the proxy's pod template carries the run config. Else the
-// ConfigMap does.
+// Short reports whether the proxy's pod template carries the run config. Else the ConfigMap does.
 func (r Rendered) Short() bool { return r.short }
 
-// ConfigMap carries a run config that is not short to the runner, under a workload
-// generation. It is immutable and named by its revision, so that file and number cannot
-// part: kubelet may start a pod on an old copy of a ConfigMap that changes. The error is
-// that of Content.Encode.
+// ConfigMap carries a long run config under a workload generation. It is immutable and named by its revision, so that
+// content and number always match: kubelet may start a pod on an old copy of a changed ConfigMap. The error is that
+// of Content.Encode.
 func (r Rendered) ConfigMap(generation int64) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	run := r.Claimed(generation)
 	data, err := run.Encode()
@@ -28,8 +26,8 @@ func (r Rendered) ConfigMap(generation int64) (*corev1ac.ConfigMapApplyConfigura
 		WithData(map[string]string{runconfig.FileName: string(data)}), nil
 }
 
-// SessionSecret holds the first key of an owner's session ids. It is made and never
-// written again: who rotates the keys owns them (docs/how-to/sessions.md).
+// SessionSecret has the first key of an owner's session ids. It is created and never changed: whoever rotates the
+// keys owns them (docs/how-to/sessions.md).
 func SessionSecret(owner Owner, name, key string) *corev1ac.SecretApplyConfiguration {
 	return child(corev1ac.Secret(name, owner.Namespace), owner, ComponentRunner).
 		WithData(map[string][]byte{runconfig.SessionKey: []byte(key)})

@@ -14,14 +14,12 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// appProtocol tells meshes and gateways what the port speaks
+// appProtocol is for meshes and gateways
 // (https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol).
 const appProtocol = "http"
 
-// ProxyService is where clients call. Its type is stated also where the spec
-// leaves it out: whether a proxy can be reached from outside the cluster is
-// for its spec to say. Labels and annotations of the spec under the prefixes of
-// Freehold are left out; Render reports them.
+// ProxyService is where clients call. Its type is always stated: only its spec decides whether a proxy is reachable
+// from outside the cluster. Labels and annotations under Freehold's prefixes are left out; Render reports them.
 func ProxyService(owner Owner, spec *v1alpha1.ProxySpec) *corev1ac.ServiceApplyConfiguration {
 	service := child(corev1ac.Service(ProxyName(owner.Key()), owner.Namespace), owner, ComponentProxy)
 	serviceType := corev1.ServiceTypeClusterIP
@@ -36,13 +34,12 @@ func ProxyService(owner Owner, spec *v1alpha1.ProxySpec) *corev1ac.ServiceApplyC
 			WithPorts(mcpPort(runspec.ProxyPort(spec))))
 }
 
-// portCalls names the port of the backend's Service at which proxies call.
+// portCalls is the port of the backend's Service that proxies call.
 const portCalls = "calls"
 
-// BackendService is where the proxy calls. It carries the revision, because its
-// port is content: an older runner must not set it back. Proxies call at CallPort,
-// which never changes; those of releases before call at spec.port. That keeps its name: kube-proxy
-// knows a port by its name, and would for a moment send calls to one with a new name nowhere.
+// BackendService is where the proxy calls. It carries the revision, because its port is content that an older runner
+// must not set back. Proxies call CallPort, which never changes; those of earlier releases call spec.port. That port
+// keeps its name: kube-proxy identifies a port by its name, and would briefly send calls to a renamed one nowhere.
 func BackendService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
 	spec := corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
@@ -54,9 +51,9 @@ func BackendService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration
 	return backendService(run, BackendName(run.Server.Name)).WithSpec(spec)
 }
 
-// HeadlessService names each backend pod, for the StatefulSet's serviceName, and the
-// port on which each listens. It does not publish addresses that are not ready: servers need not find each
-// other to become ready, and a name that resolves should answer.
+// HeadlessService names each backend pod, for the StatefulSet's serviceName, and the port on which each listens. It
+// publishes only ready addresses: servers need not find each other to become ready, and a name that resolves should
+// answer.
 func HeadlessService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
 	return backendService(run, HeadlessName(run.Server.Name)).
 		WithSpec(corev1ac.ServiceSpec().
@@ -71,8 +68,7 @@ func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApply
 		WithAnnotations(revision.Revision(run.Workload).Annotations())
 }
 
-// mcpPort states the protocol because it is half of the key of a Service's
-// port.
+// mcpPort states the protocol, because it is half of the key of a Service's port.
 func mcpPort(port int32) *corev1ac.ServicePortApplyConfiguration {
 	return corev1ac.ServicePort().
 		WithName(podtemplate.PortMCP).
