@@ -92,7 +92,7 @@ func (w Workload) grants() []ownership.Grant {
 	}
 	claim := own(w.WorkloadManager, w.sub(), "claims the workload generation", "status.workload")
 	claim.Versioned = true
-	reported := []string{"status.observedGeneration", "status.servedGeneration"}
+	reported := []string{"status.observedGeneration", "status.phase", "status.servedGeneration"}
 	for _, t := range w.Conditions {
 		reported = append(reported, "status.conditions[type="+t+"]")
 	}

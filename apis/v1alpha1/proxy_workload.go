@@ -79,6 +79,10 @@ type ProxyWorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// phase is how the workload fares, for programs: Ready says it in words. It is absent before the first report.
+	// +optional
+	Phase WorkloadPhase `json:"phase,omitempty"`
+
 	// workload is the content that the proxy is to run, and the backend of an MCPServer,
 	// by number and hash.
 	// +optional

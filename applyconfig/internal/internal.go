@@ -1600,6 +1600,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: phase
+      type:
+        scalar: string
     - name: runtime
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
@@ -1779,6 +1782,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: phase
+      type:
+        scalar: string
     - name: readyReplicas
       type:
         scalar: numeric

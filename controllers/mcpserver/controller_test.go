@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,4 +129,25 @@ func edited(s *stored, change func(*v1alpha1.MCPServer)) {
 	change(server)
 	server.Generation++
 	s.put(server)
+}
+
+// The status says for programs what Ready says, in the write of the conditions.
+func TestTheStatusHasThePhase(t *testing.T) {
+	r, s := settled(t)
+	phases := []v1alpha1.WorkloadPhase{read(s).Status.Phase}
+	for _, change := range []func(*v1alpha1.MCPServer){
+		func(m *v1alpha1.MCPServer) { m.Spec.Args = []string{"x"} },
+		func(m *v1alpha1.MCPServer) { m.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "none"} },
+		func(m *v1alpha1.MCPServer) { m.Spec.AuthzConfigRef, m.Spec.Suspend = nil, true },
+	} {
+		edited(s, change)
+		rest(t, r, s)
+		phases = append(phases, read(s).Status.Phase)
+	}
+	want := []v1alpha1.WorkloadPhase{
+		v1alpha1.PhaseServing, v1alpha1.PhaseUpdating, v1alpha1.PhaseUnresolved, v1alpha1.PhaseStopping,
+	}
+	if !slices.Equal(phases, want) {
+		t.Errorf("it says %v, want %v", phases, want)
+	}
 }

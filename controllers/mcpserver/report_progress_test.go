@@ -39,7 +39,8 @@ func TestATurnHasAnEnd(t *testing.T) {
 				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
 			}}
 			got := moves(s.at(now), updating.Reason)
-			if due := plan.Deadline(s.at(now)); at < 30*time.Minute && (got != v1alpha1.ConditionReconciling || due <= 0) {
+			due := plan.Deadline(s.at(now), updating.Reason)
+			if at < 30*time.Minute && (got != v1alpha1.ConditionReconciling || due <= 0) {
 				t.Errorf("for a configuration %t: after %s it is %s, and looked at again after %s", rolls, at, got, due)
 			}
 			if at > 30*time.Minute && got != want {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
@@ -85,8 +86,9 @@ type Pass struct {
 	// Patience is how long the deletion of the object may be refused before it is Stalled;
 	// ProgressDeadline unless it is set.
 	Patience time.Duration
-	// Served is what the report says of status.servedGeneration, 0 for nothing.
+	// Served is what the report says of status.servedGeneration, 0 for nothing, and Phase what it says of status.phase.
 	Served int64
+	Phase  v1alpha1.WorkloadPhase
 	// due is when the next pass is due though nothing happens, 0 for never.
 	due time.Duration
 	// Conflicts are the field conflicts that the pass has met.

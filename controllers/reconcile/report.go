@@ -27,6 +27,7 @@ type intent struct {
 
 type statusIntent struct {
 	ObservedGeneration *int64                                  `json:"observedGeneration,omitempty"`
+	Phase              v1alpha1.WorkloadPhase                  `json:"phase,omitempty"`
 	ServedGeneration   int64                                   `json:"servedGeneration,omitempty"`
 	Conditions         []*metav1ac.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -46,7 +47,7 @@ func (p *Pass) intent() *intent {
 // generation. It adds FinalizerMissing, UnknownFields, and what other managers hold; what
 // is not found goes. What is news is also told as an Event.
 func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) error {
-	status := &statusIntent{ObservedGeneration: new(p.object.GetGeneration()), ServedGeneration: p.Served}
+	status := &statusIntent{ObservedGeneration: new(p.object.GetGeneration()), Phase: p.Phase, ServedGeneration: p.Served}
 	told := map[string]conditions.Finding{} // what was found, in the words that are stated
 	for _, t := range p.core.Kind.Conditions {
 		f, ok := found[t]

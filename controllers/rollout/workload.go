@@ -26,6 +26,8 @@ type Workload struct {
 	URL        string
 	Runtime    *v1alpha1.RuntimeStatus
 	Conditions []metav1.Condition
+	// Stated is its status.phase, empty where an earlier release wrote the status.
+	Stated v1alpha1.WorkloadPhase
 	// Unfollowed are the kinds of the configurations to which it refers and that it could not
 	// run with now. Who reads a cache fills them in for one that CouldNotFollow.
 	Unfollowed []string
@@ -39,7 +41,7 @@ func Of(object kinds.Object) Workload {
 		Stopped: object.GetDeletionTimestamp() != nil || kinds.BackendReplicas(object) == 0 ||
 			proxy != nil && proxy.Replicas != nil && *proxy.Replicas == 0,
 		Claim: status.Workload, Served: status.ServedGeneration, URL: status.URL, Runtime: status.Runtime,
-		Conditions: status.Conditions,
+		Conditions: status.Conditions, Stated: status.Phase,
 	}
 }
 
@@ -95,7 +97,7 @@ type Facts struct {
 	Now              Now
 }
 
-// Now is what a workload says of itself, by the reason of its condition Ready.
+// Now is how a workload fares, by its phase.
 type Now int
 
 const (
@@ -110,45 +112,29 @@ const (
 	Barred
 )
 
-// barred are the reasons of a workload that cannot take any content.
-var barred = []string{
-	v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable,
-	v1alpha1.ReasonNotEnforced, v1alpha1.ReasonUnclaimedGeneration,
-}
-
-// ofReferences are the reasons of one that could not follow a reference when it was looked at
-// last. Earlier releases named the kind in them.
-var ofReferences = []string{
-	v1alpha1.ReasonConfigNotFound, v1alpha1.ReasonConfigDeleting, v1alpha1.ReasonConfigInvalid,
-	"OIDCConfigNotFound", "OIDCConfigDeleting", "AuthzConfigNotFound", "AuthzConfigDeleting", "AuthzConfigInvalid",
-}
-
 // CouldNotFollow reports whether the workload said last that it cannot follow a reference.
 func (w Workload) CouldNotFollow() bool {
-	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && slices.Contains(ofReferences, ready.Reason)
+	return conditions.Phase(w.Stated, w.Conditions) == v1alpha1.PhaseUnresolved
 }
 
 // now is what the workload says of itself, as far as a configuration of this kind is
 // concerned: it takes one as soon as that is right again.
 func (w Workload) now(kind string) Now {
-	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case ready == nil:
-		return Rolling
-	case ready.Status == metav1.ConditionTrue, ready.Reason == v1alpha1.ReasonRolloutPending:
+	switch conditions.Phase(w.Stated, w.Conditions) {
+	case v1alpha1.PhaseServing, v1alpha1.PhasePending:
 		return Serving
-	case w.CouldNotFollow():
+	case v1alpha1.PhaseUnresolved:
 		if kind == "" || slices.ContainsFunc(w.Unfollowed, func(other string) bool { return other != kind }) {
 			return Barred
 		}
 		return Serving
-	case slices.Contains(barred, ready.Reason):
+	case v1alpha1.PhaseBlocked, v1alpha1.PhaseRefused:
 		return Barred
-	case ready.Reason == v1alpha1.ReasonStarting, ready.Reason == v1alpha1.ReasonUpdating:
-		return Rolling
+	case v1alpha1.PhaseUnavailable, v1alpha1.PhaseFailing, v1alpha1.PhaseFaulty, v1alpha1.PhaseStopping:
+		return Troubled
+	case v1alpha1.PhaseStarting, v1alpha1.PhaseUpdating, v1alpha1.PhaseStopped:
 	}
-	return Troubled
+	return Rolling
 }
 
 // Facts are those of the workload as one that refers to a configuration whose content

@@ -33,6 +33,12 @@ func (w Workload) says(condition string, status metav1.ConditionStatus, reason s
 	return w
 }
 
+// states is one whose status has a phase, whatever its conditions say.
+func (w Workload) states(phase v1alpha1.WorkloadPhase) Workload {
+	w.Stated = phase
+	return w.says(v1alpha1.ConditionReady, metav1.ConditionFalse, "Another")
+}
+
 func (w Workload) notReady(reason string) Workload {
 	return w.says(v1alpha1.ConditionReady, metav1.ConditionFalse, reason)
 }
@@ -93,6 +99,13 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 		want Phase
 	}{
 		"new":                            {Workload{}, Apart},
+		"states that it waits":           {claimed(before).known().states(v1alpha1.PhasePending), Waiting},
+		"states that a write is refused": {claimed(before).known().states(v1alpha1.PhaseRefused), Blocked},
+		"states that it cannot follow": {
+			claimed(before).known().states(v1alpha1.PhaseUnresolved).cannotFollow("MCPOIDCConfig"), Blocked,
+		},
+		"states that it updates":         {claimed(after).rolled().states(v1alpha1.PhaseUpdating), Moving},
+		"states that it fails":           {claimed(after).rolled().states(v1alpha1.PhaseFaulty), Failed},
 		"ready with it":                  {ready(claimed(after)), Done},
 		"ready with it, as it changed":   {ready(claimed(after).rolled()), Done},
 		"ready with what it said before": {ready(claimed(before)), Waiting},

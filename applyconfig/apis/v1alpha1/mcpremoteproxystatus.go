@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apisv1alpha1 "github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -39,6 +40,14 @@ func (b *MCPRemoteProxyStatusApplyConfiguration) WithConditions(values ...*v1.Co
 		}
 		b.ProxyWorkloadStatusApplyConfiguration.Conditions = append(b.ProxyWorkloadStatusApplyConfiguration.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithPhase sets the Phase field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Phase field is set to the value of the last call.
+func (b *MCPRemoteProxyStatusApplyConfiguration) WithPhase(value apisv1alpha1.WorkloadPhase) *MCPRemoteProxyStatusApplyConfiguration {
+	b.ProxyWorkloadStatusApplyConfiguration.Phase = &value
 	return b
 }
 

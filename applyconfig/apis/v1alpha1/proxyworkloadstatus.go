@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apisv1alpha1 "github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -18,6 +19,8 @@ type ProxyWorkloadStatusApplyConfiguration struct {
 	// once they go through the content of spec and MCP has answered; docs/conditions.md
 	// lists every type and reason.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// phase is how the workload fares, for programs: Ready says it in words. It is absent before the first report.
+	Phase *apisv1alpha1.WorkloadPhase `json:"phase,omitempty"`
 	// workload is the content that the proxy is to run, and the backend of an MCPServer,
 	// by number and hash.
 	Workload *WorkloadStatusApplyConfiguration `json:"workload,omitempty"`
@@ -55,6 +58,14 @@ func (b *ProxyWorkloadStatusApplyConfiguration) WithConditions(values ...*v1.Con
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithPhase sets the Phase field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Phase field is set to the value of the last call.
+func (b *ProxyWorkloadStatusApplyConfiguration) WithPhase(value apisv1alpha1.WorkloadPhase) *ProxyWorkloadStatusApplyConfiguration {
+	b.Phase = &value
 	return b
 }
 

@@ -110,7 +110,7 @@ func Make(s *snapshot.Snapshot, digests render.Digests, release podtemplate.Opti
 	if m.Verdict = m.verdict(); m.Phase == RollOut && m.Verdict.IsServed() {
 		m.Phase = Serving
 	}
-	m.wake(m.drain, Deadline(s), s.Refused.Again, hidden(s))
+	m.wake(m.drain, s.Refused.Again, hidden(s))
 	return *m.Plan
 }
 
@@ -155,7 +155,7 @@ func (m *maker) decide(keeps bool) {
 		m.Phase = Superseded
 		m.always(Yield{})
 	// Ready goes down before new content goes out, and says for what.
-	case m.s.Last.IsReady() || m.s.Last.State == snapshot.Pending:
+	case m.s.Last.IsReady() || m.s.Last.Phase == v1alpha1.PhasePending:
 		m.Phase = LowerReady
 		m.always(Report{})
 	default:

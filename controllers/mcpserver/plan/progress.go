@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/complaints"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
@@ -27,19 +28,24 @@ const retried = 5
 // Limit is how long a server may go without progress for a reason: not at all
 // where a person has to write something else.
 func Limit(object kinds.Object, reason string) time.Duration {
+	if reason == v1alpha1.ReasonMustRunAsRoot {
+		return 0
+	}
+	return limitOf(object, conditions.PhaseOf(conditions.False(reason, "")))
+}
+
+func limitOf(object kinds.Object, phase v1alpha1.WorkloadPhase) time.Duration {
 	seconds := ptr.Deref(object.GetProxySpec().ProgressDeadlineSeconds, int32(reconcile.ProgressDeadline/time.Second))
 	whole := time.Duration(seconds) * time.Second
-	switch reason {
-	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonConfigNotFound, v1alpha1.ReasonConfigDeleting,
-		v1alpha1.ReasonConfigInvalid,
-		v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
-		v1alpha1.ReasonNotEnforced, v1alpha1.ReasonMustRunAsRoot:
+	switch phase {
+	case v1alpha1.PhaseBlocked, v1alpha1.PhaseUnresolved:
 		return 0
-	case v1alpha1.ReasonImagePull, v1alpha1.ReasonNotMCP, v1alpha1.ReasonBackendBlocked, v1alpha1.ReasonPaused,
-		v1alpha1.ReasonAddressNotAllowed, v1alpha1.ReasonNotTrusted, v1alpha1.ReasonCredentialsRefused:
+	case v1alpha1.PhaseFaulty:
 		return whole / retried
-	case v1alpha1.ReasonRolloutPending:
+	case v1alpha1.PhasePending:
 		return forever
+	case v1alpha1.PhaseStarting, v1alpha1.PhaseUpdating, v1alpha1.PhaseServing, v1alpha1.PhaseUnavailable,
+		v1alpha1.PhaseFailing, v1alpha1.PhaseRefused, v1alpha1.PhaseStopping, v1alpha1.PhaseStopped:
 	}
 	return whole
 }
@@ -58,7 +64,7 @@ func Stalls(s *snapshot.Snapshot, reason string) (stalls bool, limit time.Durati
 	}
 	stalled, moving := standing(s, s.Last.Stalled, limit), standing(s, s.Last.Reconciling, limit)
 	return stalled != nil && !s.Pods.Progressed().After(stalled.LastTransitionTime.Time) ||
-		moving != nil && patience(s, moving, limit) <= 0, limit
+		moving != nil && patience(s, moving, limit, reason) <= 0, limit
 }
 
 // Waits reports whether a server already showed Reconciling for as long as it may for this reason: else that begins
@@ -68,11 +74,11 @@ func Waits(s *snapshot.Snapshot, reason string) bool {
 }
 
 // standing is a condition if it is True, speaks of the present
-// spec, and its reason has this limit. One that does not is of another wait,
+// spec, and the phase that was said with it has this limit. One that does not is of another wait,
 // and its lastTransitionTime counts for nothing.
 func standing(s *snapshot.Snapshot, c *metav1.Condition, limit time.Duration) *metav1.Condition {
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Object.GetGeneration() ||
-		Limit(s.Object, c.Reason) != limit {
+		limitOf(s.Object, s.Last.Phase) != limit {
 		return nil
 	}
 	return c
@@ -81,13 +87,15 @@ func standing(s *snapshot.Snapshot, c *metav1.Condition, limit time.Duration) *m
 // patience is how long a server that shows Reconciling may still go on without progress. One that takes a configuration
 // in its turn, or keeps its place until it serves again, has an end in any case, since others wait: pods that become
 // ready again and again are no progress for ever.
-func patience(s *snapshot.Snapshot, moving *metav1.Condition, limit time.Duration) time.Duration {
+func patience(
+	s *snapshot.Snapshot, moving *metav1.Condition, limit time.Duration, reason string,
+) time.Duration {
 	since := moving.LastTransitionTime.Time
 	end := since.Add(mostLimits * limit)
 	if p := s.Pods.Progressed(); p.After(since) {
 		since = p
 	}
-	if _, again := s.Complaints.Repeated(moving.Reason); !again.IsZero() && again.Before(since) {
+	if _, again := s.Complaints.Repeated(reason); !again.IsZero() && again.Before(since) {
 		since = again
 	}
 	until := since.Add(limit)
@@ -100,16 +108,17 @@ func patience(s *snapshot.Snapshot, moving *metav1.Condition, limit time.Duratio
 // mostLimits is for how many times its limit a server may take a configuration.
 const mostLimits = 3
 
-// Deadline is when a server that shows Reconciling has to be looked at again, or one whose
-// pods were evicted, 0
-// for never. A timer, because the end of patience is no event, and neither is that of evictions.
-func Deadline(s *snapshot.Snapshot) time.Duration {
+// Deadline is when a server that is not ready for a reason, or one whose pods were evicted, has to be looked at again,
+// 0 for never. A timer, because the end of patience is no event, and neither is that of evictions. Where Reconciling
+// begins anew, that it is written wakes the next pass.
+func Deadline(s *snapshot.Snapshot, reason string) time.Duration {
 	if again, _ := s.Complaints.Repeated(v1alpha1.ReasonEvicted); again != nil && s.Last.IsReady() {
 		return again.Last.Add(complaints.Lull).Sub(s.Now)
 	}
-	c := s.Last.Reconciling
-	if c == nil || c.Status != metav1.ConditionTrue || Limit(s.Object, c.Reason) == forever {
+	limit := Limit(s.Object, reason)
+	moving := standing(s, s.Last.Reconciling, limit)
+	if moving == nil || limit == forever {
 		return 0
 	}
-	return max(0, patience(s, c, Limit(s.Object, c.Reason)))
+	return max(0, patience(s, moving, limit, reason))
 }

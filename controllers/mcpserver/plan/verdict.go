@@ -129,7 +129,7 @@ func (m *maker) ready(halt Halt) (Ready, *conditions.Finding) {
 		return m.moving()
 	case m.runnerFails():
 		return RunnerFails, nil
-	case !m.available() && !was && m.s.Last.State != snapshot.Unavailable:
+	case !m.available() && !was && m.s.Last.Phase != v1alpha1.PhaseUnavailable:
 		return m.moving() // its pods are not up yet
 	case !m.available():
 		if f := m.failure(); f != nil {
@@ -138,7 +138,7 @@ func (m *maker) ready(halt Halt) (Ready, *conditions.Finding) {
 		return Unavailable, nil
 	case m.answers() != snapshot.Done:
 		return m.moving()
-	case m.waitsFor != nil && m.s.Last.State == snapshot.WriteRefused &&
+	case m.waitsFor != nil && m.s.Last.Phase == v1alpha1.PhaseRefused &&
 		slices.ContainsFunc(m.s.Configs.Turns, rollout.Turn.StaysRefused):
 		return StaysRefused, nil
 	case m.waitsFor != nil:
@@ -158,7 +158,7 @@ func (m *maker) moving() (Ready, *conditions.Finding) {
 	case m.answers() == snapshot.Fails:
 		return NoAnswer, nil
 	// The first content is starting until it is ready, whatever of it is there.
-	case m.s.Object.GetProxyStatus().URL == "" || m.s.Last.State == snapshot.Starting:
+	case m.s.Object.GetProxyStatus().URL == "" || m.s.Last.Phase == v1alpha1.PhaseStarting:
 		return Starting, nil
 	}
 	return Updating, nil

@@ -44,12 +44,22 @@ func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made pl
 	if answer.Reason == v1alpha1.ReasonReady || answer.Reason == v1alpha1.ReasonRolloutPending || made.Verdict.Complete {
 		p.Served = max(p.Served, made.Target.Generation)
 	}
+	p.Due(plan.Deadline(s, answer.Reason)) // the end of patience is no event
 	found := findings(s, made, answer, p.Conflicts)
+	p.Phase = phase(found)
 	// Reconciling begins anew with each wait.
 	if f, moving := found[v1alpha1.ConditionReconciling]; moving && !plan.Waits(s, f.Reason) {
 		p.Anew(v1alpha1.ConditionReconciling)
 	}
 	return errors.Join(scaled, p.Report(ctx, found))
+}
+
+// phase is what the answers come to for programs.
+func phase(found map[string]conditions.Finding) v1alpha1.WorkloadPhase {
+	if ready, said := found[v1alpha1.ConditionReady]; said {
+		return conditions.PhaseOf(ready)
+	}
+	return v1alpha1.PhaseStopped
 }
 
 // Conditions are the answers to all questions, by condition type. applied is what the writes of the pass came to, and
@@ -143,7 +153,10 @@ func foreignPodContent(s *snapshot.Snapshot) *conditions.Finding {
 // fieldConflict says who overwrites fields of this server, in the runner's words
 // for the backend's objects, which are the runner's.
 func fieldConflict(s *snapshot.Snapshot, conflicts []*apply.Conflict) *conditions.Finding {
-	ofBackend := s.Last.BackendFight
+	ofBackend := s.Last.BackendApplied
+	if ofBackend != nil && ofBackend.Reason != v1alpha1.ReasonFieldConflict {
+		ofBackend = nil
+	}
 	switch {
 	case len(conflicts) > 0:
 		f := conditions.FieldConflict(conflicts)

@@ -5,32 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
-
-// ReadyState is what Ready said last, as far as the next report depends on it.
-type ReadyState int
-
-const (
-	// NotServing is any other than those below, and nothing.
-	NotServing ReadyState = iota
-	// Starting means that the first content was on its way.
-	Starting
-	// Unavailable means that what had rolled out had no pod that is ready.
-	Unavailable
-	// WriteRefused means that the API server refused a write.
-	WriteRefused
-	// Pending means that calls were served with the content before, while the server waits for a configuration.
-	Pending
-	// Serving means that calls were served.
-	Serving
-)
-
-var readyStates = map[string]ReadyState{
-	v1alpha1.ReasonStarting: Starting, v1alpha1.ReasonUnavailable: Unavailable, v1alpha1.ReasonApplyFailed: WriteRefused,
-	v1alpha1.ReasonRolloutPending: Pending, v1alpha1.ReasonReady: Serving,
-}
 
 // RunnerState is whether the runner has done what is its part.
 type RunnerState int
@@ -50,7 +28,8 @@ const (
 type Reported struct {
 	// Ready is nil where nothing was said.
 	Ready *metav1.Condition
-	State ReadyState
+	// Phase is how the server fared.
+	Phase v1alpha1.WorkloadPhase
 	// Claim is nil, and Claimed zero, where nothing was claimed.
 	Claim   *v1alpha1.WorkloadStatus
 	Claimed revision.Revision
@@ -58,15 +37,17 @@ type Reported struct {
 	Runtime *v1alpha1.RuntimeStatus
 	// Applied is whether the runner has applied the backend, and Answers whether MCP answers; the conditions are
 	// those that say so, nil for none.
-	Applied, Answers                   RunnerState
-	BackendApplied, BackendAnswers     *metav1.Condition
-	Reconciling, Stalled, BackendFight *metav1.Condition
+	Applied, Answers               RunnerState
+	BackendApplied, BackendAnswers *metav1.Condition
+	Reconciling, Stalled           *metav1.Condition
 	// Replicas and ReadyReplicas are those of the backend, nil where nothing was said.
 	Replicas, ReadyReplicas *int32
 }
 
 // Served reports whether calls were served.
-func (r *Reported) Served() bool { return r.State == Serving || r.State == Pending }
+func (r *Reported) Served() bool {
+	return r.Phase == v1alpha1.PhaseServing || r.Phase == v1alpha1.PhasePending
+}
 
 // IsReady reports whether Ready was True.
 func (r *Reported) IsReady() bool { return r.Ready != nil && r.Ready.Status == metav1.ConditionTrue }
@@ -80,12 +61,10 @@ func reported(object kinds.Object) Reported {
 		return meta.FindStatusCondition(status.Conditions, conditionType)
 	}
 	r := Reported{
+		Phase: conditions.Phase(status.Phase, status.Conditions),
 		Ready: find(v1alpha1.ConditionReady), Claim: status.Workload,
 		BackendApplied: find(v1alpha1.ConditionBackendApplied), BackendAnswers: find(v1alpha1.ConditionBackendAnswers),
 		Reconciling: find(v1alpha1.ConditionReconciling), Stalled: find(v1alpha1.ConditionStalled),
-	}
-	if r.Ready != nil {
-		r.State = readyStates[r.Ready.Reason]
 	}
 	if r.Claim != nil {
 		r.Claimed = revision.Revision{Generation: r.Claim.Generation, Hash: r.Claim.Hash}
@@ -97,9 +76,6 @@ func reported(object kinds.Object) Reported {
 		r.Replicas, r.ReadyReplicas = server.Status.Replicas, server.Status.ReadyReplicas
 	}
 	r.Applied, r.Answers = runnerState(r.BackendApplied), runnerState(r.BackendAnswers)
-	if r.BackendApplied != nil && r.BackendApplied.Reason == v1alpha1.ReasonFieldConflict {
-		r.BackendFight = r.BackendApplied
-	}
 	return r
 }
 
@@ -109,7 +85,7 @@ func runnerState(c *metav1.Condition) RunnerState {
 		return Unsaid
 	case c.Status == metav1.ConditionTrue:
 		return Done
-	case c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonStandingBack:
+	case c.Status == metav1.ConditionFalse && conditions.StandsBack(c):
 		return StandsBack
 	case c.Status == metav1.ConditionFalse:
 		return Fails

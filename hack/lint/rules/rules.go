@@ -1,7 +1,8 @@
 // Package rules are analyzers for what the API server cannot hold against us
 // and a reviewer overlooks. writes.go: only controllers/apply writes.
 // managers.go: a field manager is a constant of the contract. clock.go: a
-// condition is told the time. reuse.go: an intent is applied once.
+// condition is told the time. reuse.go: an intent is applied once. said.go: what
+// a condition says is not read to decide.
 //
 // There is no comment that silences a rule. What a rule does not judge is
 // written in scope.go.
@@ -16,7 +17,7 @@ import (
 
 // All are the analyzers.
 func All() []*analysis.Analyzer {
-	return []*analysis.Analyzer{writes, managers, clock, reuse}
+	return []*analysis.Analyzer{writes, managers, clock, reuse, said}
 }
 
 // source is a family of packages, by import path, whose functions and methods
