@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 
@@ -137,6 +139,32 @@ func TestABackendSaysNothingAboutTheHost(t *testing.T) {
 		}
 		if got := fmt.Sprint(header); got != "map[X-Kept:[yes]]" {
 			t.Errorf("%s: %s", method, got)
+		}
+	}
+}
+
+// What a backend says before its answer is for nobody: it is not looked at, and takes nothing of what the proxy itself says
+// with the answer. A long body goes another way than a short one.
+func TestWhatABackendSaysBeforeItsAnswerIsForNobody(t *testing.T) {
+	b := serve(t, Config{AllowedOrigins: []string{page}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Set-Cookie", "a=b")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Set-Cookie")
+		_, _ = io.WriteString(w, "{}")
+	}))
+	for _, size := range []int{10, 2 * longestDirect} {
+		request := b.request(http.MethodPost, "/mcp", strings.Repeat("x", size), "Origin", page)
+		interim := 0
+		response := b.do(request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+			Got1xxResponse: func(int, textproto.MIMEHeader) error {
+				interim++
+				return nil
+			},
+		})))
+		header := response.Header
+		if header.Get("Access-Control-Allow-Origin") == "" || header.Get("Vary") == "" || interim > 0 {
+			t.Errorf("a body of %d bytes: %d interim answers, then %v", size, interim, header)
 		}
 	}
 }

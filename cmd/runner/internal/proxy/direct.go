@@ -7,8 +7,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"sync"
 	"sync/atomic"
 )
@@ -92,8 +90,7 @@ func (c *wire) ask(request *http.Request) (*http.Response, error) {
 	return c.answer(request)
 }
 
-// answer reads the head of the final answer, and tells of the others (RFC 9110, section 15.2) as http.Transport does;
-// not to a GET, whose client waits for the stream alone.
+// answer reads the head of the final answer, and passes over the others (RFC 9110, section 15.2).
 func (c *wire) answer(request *http.Request) (*http.Response, error) {
 	c.left = MaxHeader
 	if _, err := c.reader.Peek(1); err != nil {
@@ -110,13 +107,6 @@ func (c *wire) answer(request *http.Request) (*http.Response, error) {
 			response.StatusCode < http.StatusContinue:
 			c.left = math.MaxInt64
 			return response, nil
-		}
-		if trace := httptrace.ContextClientTrace(request.Context()); trace != nil && trace.Got1xxResponse != nil &&
-			request.Method != http.MethodGet {
-			if err := trace.Got1xxResponse(response.StatusCode, textproto.MIMEHeader(response.Header)); err != nil {
-				return nil, err
-			}
-			c.left = MaxHeader
 		}
 	}
 }

@@ -7,10 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,13 +21,11 @@ type sight struct {
 	header, trailer http.Header
 	length          int64
 	body            string
-	interim         []string
 }
 
 func (s sight) equal(other sight) bool {
 	return s.failed == other.failed && s.broken == other.broken && s.status == other.status && s.length == other.length &&
-		s.body == other.body &&
-		slices.Equal(s.interim, other.interim) && maps.EqualFunc(s.header, other.header, slices.Equal) &&
+		s.body == other.body && maps.EqualFunc(s.header, other.header, slices.Equal) &&
 		maps.EqualFunc(s.trailer, other.trailer, slices.Equal)
 }
 
@@ -39,11 +34,6 @@ func see(t *testing.T, by http.RoundTripper, address, body string) (s sight) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ctx = httptrace.WithClientTrace(ctx,
-		&httptrace.ClientTrace{Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
-			s.interim = append(s.interim, strconv.Itoa(code)+header.Get("X"))
-			return nil
-		}})
 	response, err := by.RoundTrip(callTo(ctx, t, address, body))
 	if err != nil {
 		return sight{failed: true}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -72,6 +73,11 @@ func newTransport(to *remote.Server, service string, pods *pods) *transport {
 // RoundTrip sends a request on a connection that is young enough, to the pod of its
 // session, to one of the pods where it may begin a session, or else to the Service.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	// What a backend says before its answer is for nobody. ReverseProxy would pass it on without a look at it, and forget
+	// with it what the proxy has said.
+	if trace := httptrace.ContextClientTrace(request.Context()); trace != nil {
+		trace.Got1xxResponse = nil
+	}
 	if t.remote != nil {
 		if err := t.remote.Present(request); err != nil {
 			return nil, err
