@@ -82,6 +82,24 @@ func TestAStreamThatIsOverIsResumed(t *testing.T) {
 	f.want(f.postLast(session, id), http.StatusMethodNotAllowed, "of no stream that can be resumed")
 }
 
+// Of what is kept for clients whose connections are dead one caller has half, and lets go of its own for more.
+func TestACallerLeavesOthersWhatIsKept(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	kept := func(caller string) *stream {
+		s := f.stream("", true, caller)
+		f.finished.keep(s)
+		return s
+	}
+	bobs := kept("bob")
+	anns := kept("ann")
+	for range maxKept {
+		kept("ann")
+	}
+	if bobs.isFreed() || !anns.isFreed() || len(f.finished.all) != 1+maxKept/2 {
+		t.Errorf("bob's is gone: %t, ann's oldest is gone: %t, and %d are kept", bobs.isFreed(), anns.isFreed(), len(f.finished.all))
+	}
+}
+
 // postLast asks for the rest of a stream.
 func (f front) postLast(session, id string) answer {
 	f.t.Helper()

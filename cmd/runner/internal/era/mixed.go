@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 )
@@ -43,8 +44,8 @@ func (t *Translator) try(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 	t.serveModern(w, t.at(r), m)
 }
 
-// maxRefusal is the longest refusal that is looked at.
-const maxRefusal = 64 << 10
+// maxRefusal is the longest refusal that is looked at: it needs no room of the memory's.
+const maxRefusal = budget.Least
 
 // heldBack is an http.ResponseWriter that holds back an answer with HTTP 400.
 type heldBack struct {
