@@ -96,7 +96,8 @@ func TestACallerLeavesOthersWhatIsKept(t *testing.T) {
 		kept("ann")
 	}
 	if bobs.isFreed() || !anns.isFreed() || len(f.finished.all) != 1+maxKept/2 {
-		t.Errorf("bob's is gone: %t, ann's oldest is gone: %t, and %d are kept", bobs.isFreed(), anns.isFreed(), len(f.finished.all))
+		t.Errorf("bob's is gone: %t, ann's oldest is gone: %t, and %d are kept", bobs.isFreed(), anns.isFreed(),
+			len(f.finished.all))
 	}
 }
 

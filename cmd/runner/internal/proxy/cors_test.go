@@ -143,8 +143,8 @@ func TestABackendSaysNothingAboutTheHost(t *testing.T) {
 	}
 }
 
-// What a backend says before its answer is for nobody: it is not looked at, and takes nothing of what the proxy itself says
-// with the answer. A long body goes another way than a short one.
+// What a backend says before its answer is for nobody: it is not looked at, and takes nothing of what the proxy itself
+// says with the answer. A long body goes another way than a short one.
 func TestWhatABackendSaysBeforeItsAnswerIsForNobody(t *testing.T) {
 	b := serve(t, Config{AllowedOrigins: []string{page}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
