@@ -7,21 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
 // checkKindsServed returns an error that names our kinds which the cluster lacks, as with CRDs of an older release.
 // If the API server does not answer, the next request reports it.
 func checkKindsServed(mapper meta.RESTMapper) error {
-	var objects []ownership.Object
-	for _, w := range contract.Workloads() {
-		objects = append(objects, w.Object)
-	}
-	for _, c := range contract.Configs() {
-		objects = append(objects, c.Object)
-	}
 	var missing []string
-	for _, o := range objects {
+	for _, o := range contract.Kinds() {
 		if _, err := mapper.RESTMapping(o.GroupKind(), o.Version); meta.IsNoMatchError(err) {
 			missing = append(missing, o.Kind)
 		}

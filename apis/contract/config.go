@@ -2,28 +2,9 @@ package contract
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-)
-
-// The managers of the controllers of shared configurations, three for each kind.
-const (
-	// OIDCConfigFinalizer and AuthzConfigFinalizer hold the finalizer, and nothing else.
-	OIDCConfigFinalizer  ownership.Manager = "mcpoidcconfig.freehold.dev/finalizer"
-	AuthzConfigFinalizer ownership.Manager = "mcpauthzconfig.freehold.dev/finalizer"
-	// OIDCConfigConditions and AuthzConfigConditions state conditions and the
-	// generation they speak of.
-	OIDCConfigConditions  ownership.Manager = "mcpoidcconfig.freehold.dev/conditions"
-	AuthzConfigConditions ownership.Manager = "mcpauthzconfig.freehold.dev/conditions"
-	// OIDCConfigStatus and AuthzConfigStatus state who refers to the configuration.
-	OIDCConfigStatus  ownership.Manager = "mcpoidcconfig.freehold.dev/status"
-	AuthzConfigStatus ownership.Manager = "mcpauthzconfig.freehold.dev/status"
-)
-
-// IdentityOIDCConfig and IdentityAuthzConfig are the controllers of the two kinds.
-const (
-	IdentityOIDCConfig  = "freehold-mcpoidcconfig"
-	IdentityAuthzConfig = "freehold-mcpauthzconfig"
 )
 
 // Config is a kind of shared configuration, and who writes its status.
@@ -40,32 +21,40 @@ type Config struct {
 	StatusManager ownership.Manager
 }
 
-// configConditions are those of both kinds, in the order of a status.
+// configs has a line for each kind of shared configuration.
+var configs = []Config{
+	config("MCPOIDCConfig"),
+	config("MCPAuthzConfig", "PolicyUnmatched"),
+}
+
+// Configs are the kinds of shared configurations.
+func Configs() []Config { return slices.Clone(configs) }
+
+// ConfigOf is the row of a kind of shared configuration, zero if there is none.
+func ConfigOf(kind string) (row Config) {
+	if i := slices.IndexFunc(configs, func(c Config) bool { return c.Object.Kind == kind }); i >= 0 {
+		row = configs[i]
+	}
+	return row
+}
+
+// configConditions are those of all kinds, in the order of a status.
 var configConditions = []string{
 	"Ready", "Reconciling", "Stalled", "RolledOut", "FieldConflict", "FinalizerMissing",
 	"UnknownFields",
 }
 
-// OIDCConfigs is the kind MCPOIDCConfig.
-func OIDCConfigs() Config {
+// config is the row of a kind, of which all names follow: its controller has an identity, and three managers.
+func config(kind string, conditions ...string) Config {
+	name := strings.ToLower(kind)
+	manager := func(purpose string) ownership.Manager { return ownership.Manager(name + ".freehold.dev/" + purpose) }
 	return Config{
-		Object: MCPOIDCConfig, Identity: IdentityOIDCConfig, Finalizer: "freehold.dev/mcpoidcconfig",
-		FinalizerManager: OIDCConfigFinalizer, ConditionsManager: OIDCConfigConditions, StatusManager: OIDCConfigStatus,
-		Conditions: configConditions,
+		Object: object("freehold.dev", "v1alpha1", kind, ""), Identity: "freehold-" + name,
+		Finalizer: "freehold.dev/" + name, FinalizerManager: manager("finalizer"),
+		ConditionsManager: manager("conditions"), Conditions: slices.Concat(configConditions, conditions),
+		StatusManager: manager("status"),
 	}
 }
-
-// AuthzConfigs is the kind MCPAuthzConfig.
-func AuthzConfigs() Config {
-	return Config{
-		Object: MCPAuthzConfig, Identity: IdentityAuthzConfig, Finalizer: "freehold.dev/mcpauthzconfig",
-		FinalizerManager: AuthzConfigFinalizer, ConditionsManager: AuthzConfigConditions, StatusManager: AuthzConfigStatus,
-		Conditions: slices.Concat(configConditions, []string{"PolicyUnmatched"}),
-	}
-}
-
-// Configs are the kinds of shared configurations.
-func Configs() []Config { return []Config{OIDCConfigs(), AuthzConfigs()} }
 
 // grants are those of a kind's controller, which writes nothing else.
 func (c Config) grants() []ownership.Grant {

@@ -41,8 +41,6 @@ var (
 	MCPServer      = object("freehold.dev", "v1alpha1", "MCPServer", "")
 	MCPServerSub   = object("freehold.dev", "v1alpha1", "MCPServer", "status")
 	MCPRemoteProxy = object("freehold.dev", "v1alpha1", "MCPRemoteProxy", "")
-	MCPOIDCConfig  = object("freehold.dev", "v1alpha1", "MCPOIDCConfig", "")
-	MCPAuthzConfig = object("freehold.dev", "v1alpha1", "MCPAuthzConfig", "")
 	Deployment     = object("apps", "v1", "Deployment", "")
 	StatefulSet    = object("apps", "v1", "StatefulSet", "")
 	Service        = object("", "v1", "Service", "")
@@ -53,6 +51,17 @@ var (
 	Role           = object("rbac.authorization.k8s.io", "v1", "Role", "")
 	RoleBinding    = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
 )
+
+// Kinds are those of Freehold itself: the kinds with a proxy, then the shared configurations.
+func Kinds() (all []ownership.Object) {
+	for _, w := range Workloads() {
+		all = append(all, w.Object)
+	}
+	for _, c := range Configs() {
+		all = append(all, c.Object)
+	}
+	return all
+}
 
 // identity is what every child of a server carries: our labels, so that the
 // caches find it, its owner, so that it is collected with the server, and what the

@@ -1,6 +1,10 @@
 package contract
 
-import "github.com/freehold-dev/freehold/apis/ownership"
+import (
+	"slices"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
 
 // IdentityOperator is the operator's process. It reads, reports events and holds
 // the leader's Lease; it writes what is granted as one of Controllers.
@@ -12,7 +16,11 @@ const LeaseName = "freehold-operator"
 
 // Controllers are the identities that the operator's process writes as.
 func Controllers() []string {
-	return []string{IdentityMCPServer, IdentityMCPRemoteProxy, IdentityRBAC, IdentityOIDCConfig, IdentityAuthzConfig}
+	all := []string{IdentityMCPServer, IdentityMCPRemoteProxy, IdentityRBAC}
+	for _, c := range Configs() {
+		all = append(all, c.Identity)
+	}
+	return all
 }
 
 // processRights are those of the operator's process, which reads for all its
@@ -25,10 +33,9 @@ func processRights() []ownership.Right {
 		}
 	}
 	var all []ownership.Right
-	for _, object := range []ownership.Object{
-		MCPServer, MCPRemoteProxy, MCPOIDCConfig, MCPAuthzConfig, Deployment,
-		StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy,
-	} {
+	for _, object := range slices.Concat(Kinds(), []ownership.Object{
+		Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy,
+	}) {
 		all = append(all, right(object, "watches it, and reads it where a cache may be behind", "get", "list", "watch"))
 	}
 	lease := object("coordination.k8s.io", "v1", "Lease", "")

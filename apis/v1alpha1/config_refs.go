@@ -46,16 +46,37 @@ func (s *MCPServerSpec) ConfigRefs() []ConfigRef {
 func (s *ProxyWorkloadSpec) ConfigRefs() []ConfigRef { return configRefs(s, nil, nil) }
 
 func configRefs(s *ProxyWorkloadSpec, externalAuth, tools *LocalReference) (refs []ConfigRef) {
-	add := func(kind, field string, ref *LocalReference) {
-		if ref != nil {
-			refs = append(refs, ConfigRef{Kind: kind, Name: ref.Name, Field: field})
+	for _, f := range configFields(s, externalAuth, tools) {
+		if f.ref != nil {
+			refs = append(refs, ConfigRef{Kind: f.kind, Name: f.ref.Name, Field: f.field})
 		}
 	}
-	add("MCPAuthzConfig", "authzConfigRef", s.AuthzConfigRef)
-	add("MCPExternalAuthConfig", "externalAuthConfigRef", externalAuth)
-	add("MCPOIDCConfig", "oidcConfigRef", s.OIDCConfigRef.local())
-	add("MCPToolConfig", "toolConfigRef", tools)
 	return refs
+}
+
+// configField is a field of a spec that refers to a kind of shared configuration.
+type configField struct {
+	kind, field string
+	ref         *LocalReference
+}
+
+func configFields(s *ProxyWorkloadSpec, externalAuth, tools *LocalReference) []configField {
+	return []configField{
+		{"MCPAuthzConfig", "authzConfigRef", s.AuthzConfigRef},
+		{"MCPExternalAuthConfig", "externalAuthConfigRef", externalAuth},
+		{"MCPOIDCConfig", "oidcConfigRef", s.OIDCConfigRef.local()},
+		{"MCPToolConfig", "toolConfigRef", tools},
+	}
+}
+
+// ConfigField is the field of a spec that refers to a kind of shared configuration, empty if none does.
+func ConfigField(kind string) string {
+	for _, f := range configFields(&ProxyWorkloadSpec{}, nil, nil) {
+		if f.kind == kind {
+			return f.field
+		}
+	}
+	return ""
 }
 
 // OnlyConfigRefs is a spec that has of this one the names of the configurations and nothing

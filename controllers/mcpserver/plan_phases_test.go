@@ -28,7 +28,7 @@ func waitsForConfig(s *scene) {
 	other(s)
 	s.digest.OwnHash, s.server.Status.Workload.OwnHash = "own", "own"
 	s.world.Configs.Turns = []rollout.Turn{
-		{WorkloadConfig: named(contract.MCPAuthzConfig.Kind, "team", "h"), Phase: rollout.Waiting},
+		{WorkloadConfig: named("MCPAuthzConfig", "team", "h"), Phase: rollout.Waiting},
 	}
 	s.world.Configs.Ran = &ran
 }

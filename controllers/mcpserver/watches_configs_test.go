@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
@@ -52,7 +51,7 @@ func follow(n int) *followers {
 		server.Name = fmt.Sprintf("s%03d", i)
 		server.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "company"}}
 		server.Status.ServedGeneration = current.Generation
-		server.Status.Workload.Configs = []v1alpha1.WorkloadConfig{named(contract.MCPOIDCConfig.Kind, "company", "before")}
+		server.Status.Workload.Configs = []v1alpha1.WorkloadConfig{named("MCPOIDCConfig", "company", "before")}
 		f.servers = append(f.servers, *server)
 	}
 	return f

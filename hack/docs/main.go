@@ -1,7 +1,7 @@
 // Command docs writes what is generated from the contract: docs/ownership.md,
 // in docs/architecture.md the table under "Who writes what", the admission
-// policies config/policy/managers-*.yaml and the roles config/rbac/*.yaml. Run
-// by `make generate` from the root of the repository. api.go writes docs/api.md from
+// policies config/policy/managers-*.yaml, the roles config/rbac/*.yaml, and the lists of kinds in
+// files by hand (package lists). Run by `make generate` from the root of the repository. api.go writes docs/api.md from
 // the CRDs.
 package main
 
@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/ownership/admission"
 	"github.com/freehold-dev/freehold/apis/ownership/rbac"
+	"github.com/freehold-dev/freehold/hack/docs/lists"
 )
 
 const (
@@ -76,6 +77,9 @@ func run(c ownership.Contract) error {
 	if err := roles(c); err != nil {
 		return err
 	}
+	if err := kinds(); err != nil {
+		return err
+	}
 	return api()
 }
 
@@ -120,6 +124,24 @@ func roles(c ownership.Contract) error {
 			return err
 		}
 		if err := write(fmt.Sprintf(pattern, identity), fmt.Sprintf(generated, "docs/rbac.md")+string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kinds writes anew what files by hand have of each kind.
+func kinds() error {
+	for _, name := range lists.Files() {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		written, err := lists.Written(name, string(text), contract.Kinds())
+		if err != nil {
+			return err
+		}
+		if err := write(name, written); err != nil {
 			return err
 		}
 	}

@@ -156,7 +156,7 @@ func (c *shared) config() *v1alpha1.MCPAuthzConfig {
 // and holds that none has had more, and that backends stay.
 func (c *shared) arrived() {
 	GinkgoHelper()
-	config, kind := c.config(), contract.AuthzConfigs()
+	config, kind := c.config(), contract.ConfigOf("MCPAuthzConfig")
 	c.s.Await(config, "the configuration has arrived", func() error {
 		rolled := meta.FindStatusCondition(config.Status.Conditions, v1alpha1.ConditionRolledOut)
 		var names []string

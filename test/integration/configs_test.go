@@ -113,9 +113,9 @@ var _ = Describe("A shared configuration", func() {
 		s.Apply(git, server("other", "suspend: true\nauthzConfigRef: {name: company}"))
 		configSays(s, live, v1alpha1.ReasonValid, 2)
 		Expect(listed(live)).To(Equal([]string{"MCPServer/echo", "MCPServer/other"}))
-		Expect(live.Finalizers).To(Equal([]string{contract.AuthzConfigs().Finalizer}))
-		s.Owns(live, string(contract.AuthzConfigFinalizer), `metadata.finalizers[="freehold.dev/mcpauthzconfig"]`)
-		s.Owns(live, string(contract.AuthzConfigStatus), "status.workloads", "status.referencingWorkloads")
+		Expect(live.Finalizers).To(Equal([]string{contract.ConfigOf("MCPAuthzConfig").Finalizer}))
+		s.Owns(live, string(contract.ConfigOf("MCPAuthzConfig").FinalizerManager), `metadata.finalizers[="freehold.dev/mcpauthzconfig"]`)
+		s.Owns(live, string(contract.ConfigOf("MCPAuthzConfig").StatusManager), "status.workloads", "status.referencingWorkloads")
 
 		verdict(s, live, status.CurrentStatus)
 

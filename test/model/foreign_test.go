@@ -107,7 +107,7 @@ func (p *scenario) share() {
 		"permit",
 	}[p.random.IntN(3)]
 	says := map[string]any{"policies": []any{map[string]any{"name": "all", "policy": text}}}
-	if p.shared().Object == contract.MCPOIDCConfig {
+	if p.shared().Object.Kind == "MCPOIDCConfig" {
 		says = map[string]any{
 			"oidc":             map[string]any{"issuer": "https://login.example.com"},
 			"clockSkewSeconds": int64(p.random.IntN(3)),
@@ -134,7 +134,7 @@ func (p *scenario) shared() contract.Config { return contract.Configs()[p.kind] 
 
 // refers is the field of a server that names it.
 func (p *scenario) refers() string {
-	if p.shared().Object == contract.MCPOIDCConfig {
+	if p.shared().Object.Kind == "MCPOIDCConfig" {
 		return "oidcConfigRef"
 	}
 	return "authzConfigRef"

@@ -20,8 +20,8 @@ const namespace = "default"
 // kinds are those of a server, its children, and what servers refer to, by resource.
 var kinds = map[string]schema.GroupVersionKind{
 	"mcpservers":      contract.MCPServer.GroupVersionKind,
-	"mcpauthzconfigs": contract.MCPAuthzConfig.GroupVersionKind,
-	"mcpoidcconfigs":  contract.MCPOIDCConfig.GroupVersionKind,
+	"mcpauthzconfigs": contract.ConfigOf("MCPAuthzConfig").Object.GroupVersionKind,
+	"mcpoidcconfigs":  contract.ConfigOf("MCPOIDCConfig").Object.GroupVersionKind,
 	"deployments":     contract.Deployment.GroupVersionKind,
 	"statefulsets":    contract.StatefulSet.GroupVersionKind,
 	"services":        contract.Service.GroupVersionKind,

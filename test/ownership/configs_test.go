@@ -26,7 +26,7 @@ func lists(servers ...string) string {
 // Several teams own their policies in one object, and take back no others than
 // their own.
 func TestTeamsOwnTheirPoliciesInOneConfiguration(t *testing.T) {
-	live := child(t, contract.MCPAuthzConfig, "company")
+	live := child(t, contract.ConfigOf("MCPAuthzConfig").Object, "company")
 	policy := func(names ...string) string {
 		items := ""
 		for _, name := range names {

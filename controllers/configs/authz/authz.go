@@ -22,7 +22,7 @@ import (
 type Kind struct{}
 
 // Row has its managers.
-func (Kind) Row() contract.Config { return contract.AuthzConfigs() }
+func (Kind) Row() contract.Config { return contract.ConfigOf("MCPAuthzConfig") }
 
 // New is an empty MCPAuthzConfig.
 func (Kind) New() frame.Object { return &v1alpha1.MCPAuthzConfig{} }

@@ -29,7 +29,7 @@ var clusterAlgorithms = []string{"ES256", "ES384", "ES512", "RS256"}
 type Kind struct{}
 
 // Row has its managers.
-func (Kind) Row() contract.Config { return contract.OIDCConfigs() }
+func (Kind) Row() contract.Config { return contract.ConfigOf("MCPOIDCConfig") }
 
 // New is an empty MCPOIDCConfig.
 func (Kind) New() frame.Object { return &v1alpha1.MCPOIDCConfig{} }

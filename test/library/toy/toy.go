@@ -54,7 +54,7 @@ type Kind struct{}
 
 // Row has its managers.
 func (Kind) Row() contract.Config {
-	row := contract.OIDCConfigs()
+	row := contract.ConfigOf("MCPOIDCConfig")
 	row.Object = ownership.Object{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("MCPToolConfig")}
 	return row
 }

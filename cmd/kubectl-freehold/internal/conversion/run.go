@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
 // Outcome is what became of one object of a run.
@@ -46,12 +48,17 @@ func Run(objects []*unstructured.Unstructured, stage Stage) []Outcome {
 // run are all objects that are converted together.
 type run []*conversion
 
-// refers are the fields of ours by which a server names a configuration.
-var refers = map[string]string{"MCPAuthzConfig": "spec.authzConfigRef.name", "MCPOIDCConfig": "spec.oidcConfigRef.name"}
+// refers is the field of ours by which a server names a configuration of a kind, empty for any other kind.
+func refers(kind string) string {
+	if field := v1alpha1.ConfigField(kind); field != "" {
+		return "spec." + field + ".name"
+	}
+	return ""
+}
 
 // names reports whether a server names a configuration, but for their namespaces.
 func (c *conversion) names(config *conversion) bool {
-	ref, _ := get(c.main, refers[config.kind.to])
+	ref, _ := get(c.main, refers(config.kind.to))
 	return c.suspendable() && text(ref) != "" && text(ref) == config.source.GetName()
 }
 
@@ -193,7 +200,7 @@ func (r run) loginOf(server *conversion) map[string]any {
 // knows who uses it: it is printed so that the API server refuses it.
 func (r run) suspend() {
 	for _, config := range r {
-		if refers[config.kind.to] == "" {
+		if refers(config.kind.to) == "" {
 			continue
 		}
 		servers := r.naming(config)
