@@ -14,7 +14,8 @@ import (
 
 // removableLeftovers returns the leftovers, or nothing where admission puts them back with each write.
 func (w *Writer) removableLeftovers(
-	live client.Object, in intent, grant ownership.Grant, k memoryKey) (*fieldpath.Set, error) {
+	live client.Object, in intent, grant ownership.Grant, k memoryKey,
+) (*fieldpath.Set, error) {
 	left := leftovers(live, in, grant)
 	last, ok := w.applier.memory.get(k)
 	if left.Empty() || !ok || !last.leftoverReturns || last.uid != live.GetUID() {

@@ -81,6 +81,10 @@ const (
 func (w *Writer) Apply(
 	ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option,
 ) (Outcome, error) {
+	asked := intentOf(ac, opts)
+	if w.matches(live, asked) {
+		return Outcome{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()}, nil
+	}
 	in, err := w.applier.converter.freeze(ac, opts...)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying as %s: %w", w.manager, err)
@@ -89,6 +93,7 @@ func (w *Writer) Apply(
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying %s %s as %s: %w", in.gvk.Kind, in.key, w.manager, err)
 	}
+	w.found(live, asked, outcome, in.has("status"))
 	return outcome, nil
 }
 

@@ -109,6 +109,7 @@ func TestWhatAdmissionChangesIsToldOnce(t *testing.T) {
 	name := workload.ProxyName("echo")
 	service := s.objects[storedKey{"Service", name}].(*corev1.Service)
 	s.admit(service) // in somebody else's write
+	s.put(service)
 	pass := func(writes int) time.Duration {
 		t.Helper()
 		before := s.applies

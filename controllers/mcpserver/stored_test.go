@@ -37,6 +37,8 @@ type stored struct {
 	tb            testing.TB
 	objects       map[storedKey]client.Object
 	applies       int
+	// versions counts those that objects were given.
+	versions int
 	// refuse is the answer to an apply, nil if it is taken. That of a finalizer, or of its
 	// release, is of kind "finalizer", and a deletion of kind "deletion of KIND".
 	refuse func(kind string) error
@@ -73,11 +75,21 @@ func (s *stored) kind(obj runtime.Object) schema.GroupVersionKind {
 	return gvk
 }
 
-// put stores an object as it is.
+// put stores an object as it is, under a version of its own.
 func (s *stored) put(obj client.Object) {
 	gvk := s.kind(obj)
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	s.objects[storedKey{gvk.Kind, obj.GetName()}] = obj
+	key := storedKey{gvk.Kind, obj.GetName()}
+	if have := s.objects[key]; have != nil && have.GetResourceVersion() == obj.GetResourceVersion() {
+		obj.SetResourceVersion(s.version())
+	}
+	s.objects[key] = obj
+}
+
+// version is the next one of an object.
+func (s *stored) version() string {
+	s.versions++
+	return strconv.Itoa(1000 + s.versions)
 }
 
 func (s *stored) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -194,7 +206,7 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	}
 	s.count(obj)
 	s.applies++
-	obj.SetResourceVersion(strconv.Itoa(1000 + s.applies))
+	obj.SetResourceVersion(s.version())
 	obj.SetUID(types.UID(intent.GetKind() + "-" + obj.GetName()))
 	s.put(obj)
 	if data, err = json.Marshal(obj); err != nil {
