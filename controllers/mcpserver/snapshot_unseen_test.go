@@ -2,8 +2,10 @@ package mcpserver
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -103,4 +105,41 @@ func TestASuspendedServerStopsABackendThatLostItsLabel(t *testing.T) {
 	if n := ptr.Deref(s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Spec.Replicas, 1); n != 0 {
 		t.Errorf("%d backends are asked for", n)
 	}
+}
+
+// counting counts what is read of the API server, by type.
+type counting struct {
+	client.Reader
+	reads map[string]int
+}
+
+func (c counting) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	c.reads[reflect.TypeOf(obj).Elem().Name()]++
+	return c.Reader.Get(ctx, key, obj, opts...)
+}
+
+// A deletion has a pass for each pod and each report: what stands before the backend is asked for at its end.
+func TestADeletionReadsLiveAtItsEnd(t *testing.T) {
+	r, s := settled(t)
+	reads := map[string]int{}
+	r.reader.Live = counting{s, reads}
+	server := read(s)
+	server.DeletionTimestamp = new(metav1.NewTime(noon))
+	s.put(server)
+	passes := func(n int, want map[string]int) {
+		t.Helper()
+		clear(reads)
+		for range n {
+			if _, err := r.Reconcile(t.Context(), theServer); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, reads); diff != "" {
+			t.Errorf("reads of the API server (-want +got):\n%s", diff)
+		}
+	}
+	passes(3, map[string]int{})
+	delete(s.objects, storedKey{"Pod", "proxy"})
+	passes(1, map[string]int{})
+	passes(1, map[string]int{"StatefulSet": 1, "NetworkPolicy": 1})
 }

@@ -173,7 +173,9 @@ func (r *Reader) uncover(ctx context.Context, server kinds.Object, o *Objects) e
 	if r.Kind.Backend && err == nil {
 		backend, err = unseen(ctx, r.Live, server, workload.BackendName(key), o.Backend)
 	}
-	if r.Kind.Backend && err == nil {
+	// What stands before a backend is asked for once that has gone, or is about to: a deletion has many passes.
+	gone := backend == nil || backend.DeletionTimestamp != nil || !metav1.IsControlledBy(backend, server)
+	if r.Kind.Backend && err == nil && gone {
 		policy, err = unseen(ctx, r.Live, server, workload.BackendName(key), o.Policy)
 	}
 	if err != nil {
