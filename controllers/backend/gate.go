@@ -51,8 +51,9 @@ func isSettled(err error) bool {
 // meanwhile. A field conflict on one object does not stop the others.
 //
 // The StatefulSet is raised even if only the proxy's half is new: that keeps out a runner of an older generation that
-// decided earlier. An unchanged Service keeps its revision, that of the backend's last change: a lower runner cannot
-// write it, and higher ones agree with it.
+// decided earlier. An unchanged Service keeps its revision, that of its own last change: a lower runner cannot write
+// it. One in between, which had other ports and was paused before it wrote them, still can; that write wakes the pass
+// that sets it right.
 func (r *Runner) write(ctx context.Context, w snapshot, live bool) (revision.Decision, error) {
 	statefulSet, err := r.statefulSet(w)
 	if err != nil {
@@ -66,9 +67,6 @@ func (r *Runner) write(ctx context.Context, w snapshot, live bool) (revision.Dec
 	for _, service := range services {
 		if apply.WithoutConflicts(err) != nil {
 			break
-		}
-		if !r.hasContent(w.statefulSet) {
-			service.atRevision = nil
 		}
 		_, e := r.gatedApply(ctx, service, live)
 		err = errors.Join(err, e)

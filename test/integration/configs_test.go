@@ -114,8 +114,10 @@ var _ = Describe("A shared configuration", func() {
 		configSays(s, live, v1alpha1.ReasonValid, 2)
 		Expect(listed(live)).To(Equal([]string{"MCPServer/echo", "MCPServer/other"}))
 		Expect(live.Finalizers).To(Equal([]string{contract.ConfigOf("MCPAuthzConfig").Finalizer}))
-		s.Owns(live, string(contract.ConfigOf("MCPAuthzConfig").FinalizerManager), `metadata.finalizers[="freehold.dev/mcpauthzconfig"]`)
-		s.Owns(live, string(contract.ConfigOf("MCPAuthzConfig").StatusManager), "status.workloads", "status.referencingWorkloads")
+		s.Owns(live, string(contract.ConfigOf("MCPAuthzConfig").FinalizerManager),
+			`metadata.finalizers[="freehold.dev/mcpauthzconfig"]`)
+		s.Owns(live, string(contract.ConfigOf("MCPAuthzConfig").StatusManager), "status.workloads",
+			"status.referencingWorkloads")
 
 		verdict(s, live, status.CurrentStatus)
 

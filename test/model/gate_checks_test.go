@@ -205,7 +205,7 @@ func (g *gate) content(a *process, set *appsv1.StatefulSet) {
 		rev := g.revisions[key{contract.Service.Kind, name}].revision
 		// The port of the content is the last one, behind that at which proxies call.
 		port := service.Spec.Ports[len(service.Spec.Ports)-1].Port
-		// A Service keeps its revision while nothing but the proxy's half is new.
+		// A Service keeps its revision while it says the same.
 		if rev.Generation > a.revision.Generation || rev.Generation == a.revision.Generation && rev != a.revision ||
 			port != want || service.Labels[workload.LabelName] != p.name {
 			p.checker.found(wrongAtRest, "the Service %s carries %d, port %d and labels %v; the StatefulSet carries %d",
