@@ -115,7 +115,7 @@ func labels(in, by, changes string) admission.Rule {
 // ofItsServer holds a runner to its own server: whoever took its token makes no pods of
 // another one, no Service beside those of the backend, and no pods with the account of a
 // runner. wrong are what else it may not state of the kind, each with how it is said; it
-// is looked for at a birth and where one of fields changes.
+// is looked for at a create and where one of fields changes.
 func ofItsServer(kind ownership.Object, fields []string, wrong ...string) admission.Rule {
 	const (
 		runs = "request.?options.?fieldManager.orValue('') == '" + string(RunnerBackend) +

@@ -22,7 +22,7 @@ func (c Contract) Markdown() string {
 	b.WriteString(`## Notes
 
 - *exclusive*: the apply is forced; the field is this manager's alone. *shared*: it is not, and a conflict is reported.
-- *births* may create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
+- *creates* lets the manager create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
 - *once* creates the object and never writes it again, whoever made what stands under its name; a policy holds it, and that the identity never reads the object by an update.
 - *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read, and the resourceVersion too where the object has the owner that the write states.
 - *baseline* has a pod template that stays within the [baseline Pod Security Standard](https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline); a policy holds it.
@@ -62,7 +62,7 @@ func (c Contract) rights() string {
 	b.WriteString(`
 ## Other rights
 
-What roles give beside the verbs of the tables above: patch, create for a birth, and delete.
+What roles give beside the verbs of the tables above: patch, create where a grant creates, and delete.
 
 | identity | resource | verbs | what for |
 |---|---|---|---|
@@ -116,7 +116,7 @@ func (c Contract) objects() []Object {
 func (g Grant) row() string {
 	mode := []string{string(g.Mode)}
 	if g.Create {
-		mode = append(mode, "births")
+		mode = append(mode, "creates")
 	}
 	if g.Once {
 		mode = append(mode, "once")

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// ErrExists means that a birth met an existing object: look again.
+	// ErrExists means that a create met an existing object: look again.
 	ErrExists = errors.New("the object exists")
 	// ErrForeign means that this manager did not write the object, and that the intent's owner does not control it.
 	// Nothing is written.
@@ -29,7 +29,7 @@ var (
 	ErrReincarnated = errors.New("the object is another one of the same name")
 	// ErrStale means that the object changed since it was read; returned by deletions and by writes at a version.
 	ErrStale = errors.New("the object changed since it was read")
-	// ErrNamespaceTerminating means that the namespace of a birth is being deleted.
+	// ErrNamespaceTerminating means that the namespace of a create is being deleted.
 	ErrNamespaceTerminating = errors.New("the namespace is being deleted")
 	// ErrStripped means that a cache removed managedFields which the server has. Ownership cannot be judged without
 	// them.
@@ -101,7 +101,7 @@ func conflictOf(err error, status metav1.Status, pre preconditions) error {
 		return conflictFromCauses(status.Details.Causes)
 	}
 	switch {
-	case pre.birth:
+	case pre.create:
 		return &classified{ErrExists, err}
 	// The server marks an apply with a uid that meets no object only by this text.
 	case pre.uid != "" && strings.Contains(status.Message, "no existing object was found"):

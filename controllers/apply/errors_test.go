@@ -63,7 +63,7 @@ var (
 )
 
 func TestAnswersOfTheAPIServerHaveNames(t *testing.T) {
-	birth, at, versioned := preconditions{birth: true}, preconditions{uid: "u"},
+	create, at, versioned := preconditions{create: true}, preconditions{uid: "u"},
 		preconditions{uid: "u", resourceVersion: "7"}
 	status, claim := preconditions{}, preconditions{resourceVersion: "7"}
 	for name, tc := range map[string]struct {
@@ -71,15 +71,15 @@ func TestAnswersOfTheAPIServerHaveNames(t *testing.T) {
 		pre    preconditions
 		want   error
 	}{
-		"a birth meets an object":          {changed, birth, ErrExists},
-		"a birth loses a race":             {apierrors.NewAlreadyExists(statefulSets, "a"), birth, ErrExists},
+		"a create meets an object":         {changed, create, ErrExists},
+		"a create loses a race":            {apierrors.NewAlreadyExists(statefulSets, "a"), create, ErrExists},
 		"the object is gone":               {missing, at, ErrGone},
 		"the object of a version is gone":  {missing, versioned, ErrGone},
 		"the status' object is gone":       {apierrors.NewNotFound(statefulSets, "a"), status, ErrGone},
 		"another incarnation":              {otherUID, at, ErrReincarnated},
 		"another version":                  {changed, versioned, ErrStale},
 		"another version of a status":      {changed, claim, ErrStale},
-		"a birth too late":                 {terminating, birth, ErrNamespaceTerminating},
+		"a create too late":                {terminating, create, ErrNamespaceTerminating},
 		"a schema error":                   {schemaError, at, &BadIntent{}},
 		"a validation error":               {invalid, at, &BadIntent{}},
 		"a bad request":                    {apierrors.NewBadRequest("metadata.managedFields must be nil"), at, &BadIntent{}},
@@ -87,7 +87,7 @@ func TestAnswersOfTheAPIServerHaveNames(t *testing.T) {
 		"a conflict that nobody asked for": {changed, at, nil},
 		"no right":                         {apierrors.NewForbidden(statefulSets, "a", errors.New("no")), at, nil},
 		"a full quota": {
-			apierrors.NewForbidden(statefulSets, "a", errors.New("exceeded quota")), birth,
+			apierrors.NewForbidden(statefulSets, "a", errors.New("exceeded quota")), create,
 			nil,
 		},
 		"a broken server": {
@@ -95,7 +95,7 @@ func TestAnswersOfTheAPIServerHaveNames(t *testing.T) {
 			nil,
 		},
 		"a busy server":                 {apierrors.NewTooManyRequests("later", 1), at, nil},
-		"a server that does not answer": {apierrors.NewTimeoutError("timeout", 1), birth, nil},
+		"a server that does not answer": {apierrors.NewTimeoutError("timeout", 1), create, nil},
 		"the network":                   {errors.New("connection refused"), at, nil},
 		"the end of the pass":           {context.Canceled, at, nil},
 		"an unreachable webhook":        {apierrors.NewInternalError(errors.New("failed calling webhook")), at, nil},
@@ -153,7 +153,7 @@ func TestAConflictNamesFieldsAndManagers(t *testing.T) {
 		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.paused", Message: `conflict with "kubectl"`},
 		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.paused", Message: `conflict with "autoscaler"`},
 	}, "Apply failed with 3 conflicts")
-	for _, pre := range []preconditions{{}, {uid: "u"}, {birth: true}, {uid: "u", resourceVersion: "7"}} {
+	for _, pre := range []preconditions{{}, {uid: "u"}, {create: true}, {uid: "u", resourceVersion: "7"}} {
 		var got *Conflict
 		if err := classify(answer, pre); !errors.As(err, &got) {
 			t.Fatalf("%+v: %v, want a Conflict", pre, err)

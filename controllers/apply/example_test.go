@@ -47,7 +47,7 @@ func (t *Teams) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	live := &corev1.ConfigMap{}
 	err := t.reader.Get(ctx, client.ObjectKey{Namespace: namespace.Name, Name: "about"}, live)
 	if apierrors.IsNotFound(err) {
-		live = nil // a birth
+		live = nil // a create
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}

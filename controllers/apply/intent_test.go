@@ -165,7 +165,7 @@ func TestABodyCarriesItsPreconditions(t *testing.T) {
 		want string
 	}{
 		"none":           {preconditions{}, `{labels: {x: z}, name: a}`},
-		"a birth":        {preconditions{birth: true}, `{labels: {x: z}, name: a, resourceVersion: "1"}`},
+		"a create":       {preconditions{create: true}, `{labels: {x: z}, name: a, resourceVersion: "1"}`},
 		"an incarnation": {preconditions{uid: "u"}, `{labels: {x: z}, name: a, uid: u}`},
 		"a version of it": {
 			preconditions{uid: "u", resourceVersion: "7"},

@@ -17,7 +17,7 @@ func (w *Writer) createOnce(
 	if !absent(live) {
 		return Outcome{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()}, nil
 	}
-	outcome, err := w.send(ctx, in, grant, k, preconditions{birth: true})
+	outcome, err := w.send(ctx, in, grant, k, preconditions{create: true})
 	w.applier.memory.forget(k)
 	// If other managers hold the fields, the API server answers so before it checks the version.
 	var theirs *Conflict

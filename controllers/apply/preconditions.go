@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// birthVersion is a resourceVersion that no stored object has. An apply that carries it creates the object or is
+// createVersion is a resourceVersion that no stored object has. An apply that carries it creates the object or is
 // answered 409; it never updates. ("0" is refused, and any other number that is not the live one creates as well.)
-const birthVersion = "1"
+const createVersion = "1"
 
 type preconditions struct {
-	birth           bool
+	create          bool
 	uid             types.UID
 	resourceVersion string
 }
@@ -31,8 +31,8 @@ func (in intent) body(pre preconditions) ([]byte, error) {
 	if pre.resourceVersion != "" {
 		metadata["resourceVersion"] = pre.resourceVersion
 	}
-	if pre.birth {
-		metadata["resourceVersion"] = birthVersion
+	if pre.create {
+		metadata["resourceVersion"] = createVersion
 	}
 	content := maps.Clone(in.content)
 	content["metadata"] = metadata

@@ -24,10 +24,10 @@ func TestWhenSaysWhenAnErrorIsTriedAgain(t *testing.T) {
 		"a cache that strips":            {ErrStripped, Never},
 
 		"another version":     {classify(changed, preconditions{uid: "u", resourceVersion: "7"}), WithWatch},
-		"an object appeared":  {classify(changed, preconditions{birth: true}), WithWatch},
+		"an object appeared":  {classify(changed, preconditions{create: true}), WithWatch},
 		"an object is gone":   {classify(missing, at), WithWatch},
 		"another incarnation": {classify(otherUID, at), WithWatch},
-		"a namespace goes":    {classify(terminating, preconditions{birth: true}), WithWatch},
+		"a namespace goes":    {classify(terminating, preconditions{create: true}), WithWatch},
 
 		"a foreign object":               {ErrForeign, Later},
 		"one that cannot be taken":       {&Unadoptable{Err: invalid}, Later},

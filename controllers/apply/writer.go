@@ -70,13 +70,13 @@ const (
 )
 
 // Apply makes the object match ac, in the fields of the writer's grant. live is the object as it was read, or nil for
-// a birth; a *metav1.PartialObjectMetadata where the metadata determines the rest, as of an immutable object named by
+// a create; a *metav1.PartialObjectMetadata where the metadata determines the rest, as of an immutable object named by
 // its content. ac must be complete: the manager gives up what ac no longer states.
 //
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an object that is not ours, *Unadoptable or
-// ErrHandedOver if it was handed over; ErrExists if a birth met an object; ErrGone, ErrReincarnated or ErrStale if
+// ErrHandedOver if it was handed over; ErrExists if a create met an object; ErrGone, ErrReincarnated or ErrStale if
 // the object moved, ErrOwnerGone if it would get an owner that goes; *Conflict if other managers hold fields of a
-// shared grant, or the next repair waits; ErrNamespaceTerminating for a birth in a namespace that is being deleted;
+// shared grant, or the next repair waits; ErrNamespaceTerminating for a create in a namespace that is being deleted;
 // else what the client returned.
 func (w *Writer) Apply(
 	ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option,
@@ -116,7 +116,7 @@ func (w *Writer) applyIntent(ctx context.Context, live client.Object, in intent,
 		return w.createOnce(ctx, live, in, grant, k)
 	}
 	if absent(live) {
-		return w.birth(ctx, in, grant, k)
+		return w.create(ctx, in, grant, k)
 	}
 	pre := preconditions{uid: live.GetUID()}
 	if grant.Object.Subresource != "" {
@@ -184,14 +184,14 @@ func (w *Writer) settled(
 	return w.unchanged(live, in, grant.Object.Subresource, k)
 }
 
-// birth creates the object. A cache may not show an existing object yet, so an object in memory, or one that the
-// birth runs into, is read live.
-func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k memoryKey) (Outcome, error) {
+// create applies to an absent object. A cache may not show an existing object yet, so an object in memory, or one that
+// the create runs into, is read live.
+func (w *Writer) create(ctx context.Context, in intent, grant ownership.Grant, k memoryKey) (Outcome, error) {
 	if !grant.Create {
 		return Outcome{}, ErrGone
 	}
 	if _, remembered := w.applier.memory.get(k); !remembered {
-		outcome, err := w.send(ctx, in, grant, k, preconditions{birth: true})
+		outcome, err := w.send(ctx, in, grant, k, preconditions{create: true})
 		if !errors.Is(err, ErrExists) {
 			return outcome, err
 		}
@@ -199,7 +199,7 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	live, err := w.applier.read(ctx, in.gvk, in.key)
 	if apierrors.IsNotFound(err) {
 		w.applier.memory.forget(k)
-		return w.send(ctx, in, grant, k, preconditions{birth: true})
+		return w.send(ctx, in, grant, k, preconditions{create: true})
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -229,7 +229,7 @@ func (w *Writer) send(
 	if fields := made.changed(); len(fields) > 0 && (last.uid != f.uid || !slices.Equal(last.stored.changed(), fields)) {
 		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: fields}
 	}
-	if pre.birth {
+	if pre.create {
 		outcome.Result = Created
 	}
 	return outcome, nil

@@ -88,7 +88,7 @@ func (r *Runner) obstacles(ctx context.Context, objects []child, live bool) erro
 	return errors.Join(errs...)
 }
 
-// gatedApply writes an object if the gate allows it. Each write is conditional on what the gate saw: a birth on
+// gatedApply writes an object if the gate allows it. Each write is conditional on what the gate saw: a create on
 // absence, all others on the version that was read. An absence or a lost revision is not believed from a cache: a
 // newer runner may have reported since, or the server been suspended.
 func (r *Runner) gatedApply(ctx context.Context, o child, live bool) (revision.Decision, error) {

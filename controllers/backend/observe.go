@@ -100,7 +100,7 @@ func (r *Runner) skipReason(w snapshot) string {
 		// The status was lost, and the operator has not recovered the number yet. The API server would refuse our report.
 		return fmt.Sprintf("status.workload of the %s does not know workload generation %d", kind, mine)
 	case status.Workload.Generation == mine && status.Workload.Hash != r.mine().Hash:
-		// A birth of our content under this number would keep the claimed content out.
+		// A create of our content under this number would keep the claimed content out.
 		return fmt.Sprintf("workload generation %d was claimed for other content", mine)
 	case status.Runtime != nil && status.Runtime.Generation > mine:
 		return fmt.Sprintf("workload generation %d has reported, ours is %d", status.Runtime.Generation, mine)

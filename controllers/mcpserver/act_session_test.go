@@ -15,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// births counts the requests about Secrets. What stands is left as it is.
-func (l *life) births() func() int {
+// creates counts the requests about Secrets. What stands is left as it is.
+func (l *life) creates() func() int {
 	n := 0
 	l.refuse = func(kind string) error {
 		if kind != "Secret" {
@@ -50,14 +50,14 @@ func (l *life) restarts() {
 // a server, and one with each new restartedAt.
 func TestTheSecretOfSessionsIsSentOnce(t *testing.T) {
 	l := newLife(t)
-	births := l.births()
+	creates := l.creates()
 	step := func(what string, want int) {
 		t.Helper()
 		l.passes(what, time.Hour)
 		l.rollOut()
 		l.passes(what, time.Hour)
-		if births() != want {
-			t.Fatalf("%s: the Secret was sent %d times, want %d", what, births(), want)
+		if creates() != want {
+			t.Fatalf("%s: the Secret was sent %d times, want %d", what, creates(), want)
 		}
 	}
 	step("it starts", 1)
@@ -80,7 +80,7 @@ func TestTheSecretOfSessionsIsSentOnce(t *testing.T) {
 // Ids that clients hold are sealed with the key in it.
 func TestAServerKeepsTheSecretThatItHas(t *testing.T) {
 	l := newLife(t)
-	births := l.births()
+	creates := l.creates()
 	server := read(l.stored)
 	server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 4, Hash: "ccc"} // of an older release
 	l.put(server)
@@ -90,7 +90,7 @@ func TestAServerKeepsTheSecretThatItHas(t *testing.T) {
 	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.Image = "registry.example.com/echo:2" })
 	l.passes("new content", time.Second)
 	if got, recorded := l.mounts(), read(l.stored).Status.Workload.SessionSecret; got != "echo-session" ||
-		recorded != got || births() != 0 {
-		t.Errorf("it mounts %q, and records %q, after %d requests", got, recorded, births())
+		recorded != got || creates() != 0 {
+		t.Errorf("it mounts %q, and records %q, after %d requests", got, recorded, creates())
 	}
 }

@@ -21,7 +21,7 @@ func framed(kind kinds.Kind) reconcile.Kind {
 		},
 		// That it starts is no news, the Event of the claim tells that it is updated; a turn, RolledOut of the configuration.
 		Waits: []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
-		// One Event tells a change of what serves, one a birth, and trouble has its own.
+		// One Event tells a change of what serves, one the creation, and trouble has its own.
 		Renews: []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
 		Managers: []ownership.Manager{
 			kind.FinalizerManager, kind.WorkloadManager, kind.ConditionsManager,

@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/test/golden"
 )
 
-// life is one server from its birth on, with what happens to it step by step.
+// life is one server from its creation on, with what happens to it step by step.
 type life struct {
 	*stored
 	r      *Reconciler

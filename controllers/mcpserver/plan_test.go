@@ -308,7 +308,7 @@ func TestBackendReplicas(t *testing.T) {
 	}
 }
 
-// The default that nobody owns is not stated: that would be a write at each birth.
+// The default that nobody owns is not stated: that would be a write at each create.
 func TestTheDefaultOfReplicasIsLeft(t *testing.T) {
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{

@@ -6,8 +6,8 @@ type Decision string
 const (
 	// StandBack writes nothing: newer or other content stands.
 	StandBack Decision = "StandBack"
-	// Birth creates, and fails if the object exists after all.
-	Birth Decision = "Birth"
+	// Create creates, and fails if the object exists after all.
+	Create Decision = "Create"
 	// Raise replaces older content, at the resourceVersion that was read.
 	Raise Decision = "Raise"
 	// Repair states the same content again.
@@ -34,7 +34,7 @@ func Gate(mine Revision, exists bool, live Revision) Decision {
 	case !mine.Valid():
 		return StandBack
 	case !exists:
-		return Birth
+		return Create
 	case live.Generation < mine.Generation:
 		return Raise
 	case live == mine:

@@ -15,7 +15,7 @@ func TestGate(t *testing.T) {
 		live   Revision
 		want   Decision
 	}{
-		"absent":                             {mine, false, none, Birth},
+		"absent":                             {mine, false, none, Create},
 		"lost its revision":                  {mine, true, none, Raise},
 		"lower":                              {mine, true, older, Raise},
 		"lower with my hash":                 {mine, true, Revision{6, "bb"}, Raise},

@@ -174,13 +174,13 @@ func table(c ownership.Contract) string {
 		sends := "an apply"
 		switch {
 		case g.Once:
-			sends = "a birth"
+			sends = "a create"
 		case g.Versioned && g.Create:
-			sends = "a birth, or at a version"
+			sends = "a create, or at a version"
 		case g.Versioned:
 			sends = "at a version"
 		case g.Create:
-			sends = "a birth, or an apply"
+			sends = "a create, or an apply"
 		}
 		what := g.Why
 		if len(g.Names) > 0 {

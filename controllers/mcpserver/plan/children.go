@@ -222,7 +222,7 @@ func (m *maker) backendReplicas() int32 {
 func (m *maker) restsAtZero() bool { return m.kept != nil && m.kept.Replicas == 0 }
 
 // hasByDefault reports whether a backend has so many replicas and no manager owns
-// the number, as when the API server has set it at birth. Reading the fields as text
+// the number, as when the API server has set it at creation. Reading the fields as text
 // costs a pass nothing, and where it finds too much the number is stated.
 func hasByDefault(backend *appsv1.StatefulSet, replicas int32) bool {
 	return ptr.Equal(backend.Spec.Replicas, &replicas) && len(backend.ManagedFields) > 0 &&
