@@ -172,9 +172,10 @@ func (l *life) isUpdated() {
 	l.passes("there is progress after all", time.Minute)
 	l.rollOut()
 	l.passes("it has got there", time.Minute)
-	l.backend().Status.ReadyReplicas = 0
+	answers := &l.objects[storedKey{"Pod", "backend"}].(*corev1.Pod).Status.Conditions[0].Status
+	*answers, l.backend().Status.ReadyReplicas = corev1.ConditionFalse, 0
 	l.passes("no backend answers", time.Hour)
-	l.backend().Status.ReadyReplicas = 1
+	*answers, l.backend().Status.ReadyReplicas = corev1.ConditionTrue, 1
 	l.passes("one does again", time.Minute)
 }
 

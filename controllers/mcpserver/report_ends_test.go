@@ -164,6 +164,32 @@ func TestAProbeThatKillsForEverIsStalled(t *testing.T) {
 	}
 }
 
+// A StatefulSet counts a pod a moment after that got ready again: nothing is said of that moment.
+func TestAPodThatIsReadyBeforeItIsCountedServes(t *testing.T) {
+	for component, uncounted := range map[string]edit{
+		workload.ComponentBackend: func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 },
+		workload.ComponentProxy:   func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 },
+	} {
+		for _, before := range []string{
+			v1alpha1.ReasonProbeFailed, v1alpha1.ReasonEvicted, v1alpha1.ReasonUnavailable, v1alpha1.ReasonReady,
+		} {
+			s := up(said(before), answered(metav1.ConditionTrue, "Answers", ""), uncounted, func(s *scene) {
+				for i := range s.world.Pods {
+					s.world.Pods[i].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
+				}
+			})
+			if got := s.ready(nil); got != isUp {
+				t.Errorf("a %s that is not counted, after %s: %v", component, before, got)
+			}
+			s.world.Pods[0].Status.Conditions[0].Status = corev1.ConditionFalse
+			s.world.Pods[1].Status.Conditions[0].Status = corev1.ConditionFalse
+			if got := s.ready(nil); got == isUp {
+				t.Errorf("a %s that is not ready, after %s: %v", component, before, got)
+			}
+		}
+	}
+}
+
 // What an image has to listen on is said where kubelet says that nobody does.
 func TestWhatIsWaitedForIsSaidWhereItIsKnown(t *testing.T) {
 	listens := `; container "server" takes no connection at port 8080 (connect: connection refused): a pod of the backend is ready once its image listens on spec.port, on all addresses`

@@ -176,8 +176,10 @@ func (m *maker) rolledOutWith(hash string, was bool) bool {
 		runtime != nil && runtime.Generation >= m.Target.Generation
 }
 
+// available reports whether a pod of each kind is ready. Workloads count a pod that got ready a moment after it did.
 func (m *maker) available() bool {
-	return m.s.Proxy().Available && (!m.s.Kind.Backend || m.s.Backend().Ready)
+	return (m.s.Proxy().Available || m.s.Pods.Ready(workload.ComponentProxy)) &&
+		(!m.s.Kind.Backend || m.s.Backend().Ready || m.s.Pods.Ready(workload.ComponentBackend))
 }
 
 // complete reports whether the content that was claimed last has served. Of what is kept the spec may say another one.

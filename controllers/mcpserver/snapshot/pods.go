@@ -96,6 +96,11 @@ func (p Pods) Of(component string, states ...PodState) (pods []Pod) {
 // Running counts the pods of a component that hold calls, also those that are ending.
 func (p Pods) Running(component string) int { return len(p.Of(component, Active, Ending)) }
 
+// Ready reports whether a pod of a component is ready, and not ending.
+func (p Pods) Ready(component string) bool {
+	return slices.ContainsFunc(p.Of(component, Active), func(pod Pod) bool { return !pod.ReadySince.IsZero() })
+}
+
 // Without are the pods but those of a component.
 func (p Pods) Without(component string) Pods {
 	return Pods{slices.DeleteFunc(slices.Clone(p.all), func(pod Pod) bool { return pod.Component == component })}
