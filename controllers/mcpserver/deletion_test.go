@@ -14,10 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -33,6 +38,7 @@ func TestTheOrderOfAStop(t *testing.T) {
 	going := metav1.NewTime(noon)
 	backendGoes := func(s *scene) { s.world.Backend.DeletionTimestamp = &going }
 	closed := func(s *scene) { s.world.Policy = policyOf("uid") }
+	held := func(by ...string) edit { return func(s *scene) { s.server.Finalizers = by } }
 	for name, tc := range map[string]struct {
 		edits []edit
 		after time.Duration
@@ -104,12 +110,21 @@ func TestTheOrderOfAStop(t *testing.T) {
 			"ReleaseFinalizer",
 		},
 		"no patience is left for what cannot come": {[]edit{stopped, noBackend}, time.Hour, "ReleaseFinalizer"},
+		"in the foreground without our finalizer":  {[]edit{held(metav1.FinalizerDeleteDependents)}, 0, "StopProxies"},
+		"its objects stay if they are orphaned": {
+			[]edit{held(contract.Finalizer, metav1.FinalizerOrphanDependents)}, 0, "OrphanChildren",
+		},
+		"nothing holds it": {[]edit{held()}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := up(tc.edits...)
 			s.server.DeletionTimestamp, s.now = new(metav1.NewTime(noon)), noon.Add(tc.after)
 			s.stops = snapshot.Stops{Server: noon, Backend: s.now}
-			if got := strings.TrimPrefix(fmt.Sprintf("%T", s.plan().Steps[0].Action), "plan."); got != tc.want {
+			got := ""
+			if steps := s.plan().Steps; len(steps) > 0 {
+				got = strings.TrimPrefix(fmt.Sprintf("%T", steps[0].Action), "plan.")
+			}
+			if got != tc.want {
 				t.Errorf("the step is %s, want %s", got, tc.want)
 			}
 		})
@@ -315,5 +330,76 @@ func TestAPolicyThatAServerLeftGoesHoweverLargeItIs(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), theServer); err != nil ||
 		s.objects[storedKey{"NetworkPolicy", "echo-backend"}] != nil {
 		t.Errorf("it stays (%v)", err)
+	}
+}
+
+// What an earlier server of the name left goes, and nothing else does.
+func TestLeftover_IsOfAnEarlierServerOfTheName(t *testing.T) {
+	owner := func(change func(*metav1.OwnerReference)) func(*stored, *networkingv1.NetworkPolicy) {
+		return func(_ *stored, p *networkingv1.NetworkPolicy) { change(&p.OwnerReferences[0]) }
+	}
+	there := func(uid types.UID) func(*stored, *networkingv1.NetworkPolicy) {
+		return func(live *stored, _ *networkingv1.NetworkPolicy) {
+			server := echo()
+			server.UID = uid
+			live.put(server)
+		}
+	}
+	going := func(_ *stored, p *networkingv1.NetworkPolicy) { p.DeletionTimestamp = &metav1.Time{} }
+	for name, tc := range map[string]struct {
+		change func(*stored, *networkingv1.NetworkPolicy)
+		pod    string // the component of a pod that runs
+		goes   bool
+	}{
+		"nothing else is there":     {func(*stored, *networkingv1.NetworkPolicy) {}, "", true},
+		"a proxy runs":              {func(*stored, *networkingv1.NetworkPolicy) {}, workload.ComponentProxy, true},
+		"its backend runs":          {func(*stored, *networkingv1.NetworkPolicy) {}, workload.ComponentBackend, false},
+		"a later server is there":   {there("later"), workload.ComponentBackend, true},
+		"the cache is behind":       {there("uid"), "", false},
+		"it goes already":           {going, "", false},
+		"it has no owner":           {func(_ *stored, p *networkingv1.NetworkPolicy) { p.OwnerReferences = nil }, "", false},
+		"of another kind":           {owner(func(o *metav1.OwnerReference) { o.Kind = "MCPRemoteProxy" }), "", false},
+		"of a server of other name": {owner(func(o *metav1.OwnerReference) { o.Name = "other" }), "", false},
+		"of others' kind of a name": {owner(func(o *metav1.OwnerReference) { o.APIVersion = "kagent.dev/v1" }), "", false},
+		"of an earlier API version": {owner(func(o *metav1.OwnerReference) { o.APIVersion = "freehold.dev/v1" }), "", true},
+		"with an owner beside it":   {owner(func(o *metav1.OwnerReference) { o.Controller = nil }), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache, live, policy := newStored(t), newStored(t), policyOf("uid")
+			policy.OwnerReferences[0].APIVersion = v1alpha1.SchemeGroupVersion.String()
+			tc.change(live, policy)
+			cache.put(policy)
+			if tc.pod != "" {
+				runs := pod("runs", tc.pod, current)
+				cache.put(&runs)
+			}
+			reader := snapshot.NewReader(kinds.Servers(), cache, live)
+			left, err := reader.Leftover(t.Context(), theServer.NamespacedName)
+			if err != nil || (left != nil) != tc.goes {
+				t.Errorf("left is %v, %v; it goes: %t", left, err, tc.goes)
+			}
+		})
+	}
+}
+
+// Pods that have ended are no news.
+func TestPodsRemain_IsAnEventWhereSomeDo(t *testing.T) {
+	for want, action := range map[string]func(left int) plan.Action{
+		"Warning ProxyPodsRemain 1 proxy pods":     func(left int) plan.Action { return plan.DeleteBackend{Left: left} },
+		"Warning BackendPodsRemain 1 backend pods": func(left int) plan.Action { return plan.DeletePolicy{Left: left} },
+	} {
+		r, s := settled(t)
+		recorder := events.NewFakeRecorder(10)
+		r.Events = recorder
+		pass, _, err := r.Begin(t.Context(), read(s), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report.PodsRemain(pass, action(0))
+		report.PodsRemain(pass, action(1))
+		close(recorder.Events)
+		if told := <-recorder.Events; !strings.HasPrefix(told, want) || len(recorder.Events) > 0 {
+			t.Errorf("told is %q, want one that begins with %q", told, want)
+		}
 	}
 }

@@ -290,6 +290,15 @@ func TestPlan_IsTheSameEachTime(t *testing.T) {
 	}
 }
 
+// A plan is made from the snapshot, and changes nothing of it.
+func TestPlan_LeavesTheTurnsOfTheSnapshot(t *testing.T) {
+	turns := []rollout.Turn{{WorkloadConfig: named("MCPAuthzConfig", "a", "2"), Phase: rollout.Waiting}}
+	up(func(s *scene) { s.world.Configs.Turns = turns }).plan()
+	if turns[0].Admitted {
+		t.Error("the snapshot says that the configuration was admitted")
+	}
+}
+
 func TestBackendReplicas(t *testing.T) {
 	three := int32(3)
 	for name, tc := range map[string]struct {

@@ -122,6 +122,29 @@ func controlled(s *appsv1.StatefulSet, by *v1alpha1.MCPServer) *appsv1.StatefulS
 	return s
 }
 
+func TestSnapshot_APodIsReadySinceItsReadyCondition(t *testing.T) {
+	at := func(of corev1.PodConditionType, is corev1.ConditionStatus, after time.Duration) corev1.PodCondition {
+		return corev1.PodCondition{Type: of, Status: is, LastTransitionTime: metav1.NewTime(noon.Add(after))}
+	}
+	for name, tc := range map[string]struct {
+		ready corev1.PodCondition
+		want  time.Time
+	}{
+		"ready":     {at(corev1.PodReady, corev1.ConditionTrue, 0), noon},
+		"not ready": {at(corev1.PodReady, corev1.ConditionFalse, 0), time.Time{}},
+	} {
+		s := up(func(s *scene) {
+			s.world.Pods = s.world.Pods[:1]
+			s.world.Pods[0].Status.Conditions = []corev1.PodCondition{
+				tc.ready, at(corev1.ContainersReady, corev1.ConditionTrue, time.Minute),
+			}
+		})
+		if got := s.snap().Pods.Progressed(); !got.Equal(tc.want) {
+			t.Errorf("%s: since %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
 // A world that could be read in part only is none.
 func TestAReadThatFailsEndsThePass(t *testing.T) {
 	for failing, says := range map[string]string{
