@@ -31,7 +31,7 @@ import (
 
 // defaultKills is how often each kind of process is killed unless
 // FREEHOLD_KILLS says otherwise.
-const defaultKills = 25
+const defaultKills = 12
 
 var (
 	plane *kit.Plane
