@@ -24,8 +24,8 @@ func TestThePhaseIsTheOneThatIsStated(t *testing.T) {
 		said   []metav1.Condition
 		want   v1alpha1.WorkloadPhase
 	}{
-		"nothing was said":             {"", nil, ""},
-		"it is stated":                 {v1alpha1.PhasePending, notReady("Another"), v1alpha1.PhasePending},
+		"nothing was said": {"", nil, ""},
+		"it is stated":     {v1alpha1.PhasePending, notReady("Another"), v1alpha1.PhasePending},
 		"ready": {
 			"", said(v1alpha1.ConditionReady, metav1.ConditionTrue, "Ready"), v1alpha1.PhaseServing,
 		},

@@ -209,3 +209,25 @@ func writes(manager string) bool {
 	}
 	return manager == string(contract.RunnerBackend)
 }
+
+// settles is how long the numbers of a backend's pods stay as they are before they are
+// taken for those that last.
+const settles = time.Minute
+
+// settling is how much longer the numbers of a backend's pods may be on their way, 0 if they are those that are
+// reported, or have stayed for long, or if none are reported. When they changed last the API server records, and a clock
+// that is behind its own makes it no longer than settles until they are looked at again.
+func settling(s *Snapshot) time.Duration {
+	told, backend := s.Last, s.Backend()
+	if !backend.Ours() || told.Replicas == nil || told.ReadyReplicas == nil ||
+		*told.Replicas == backend.Live.Status.Replicas && *told.ReadyReplicas == backend.Live.Status.ReadyReplicas {
+		return 0
+	}
+	var changed time.Time
+	for _, e := range backend.Live.ManagedFields {
+		if e.Subresource == "status" && e.Time != nil && e.Time.After(changed) {
+			changed = e.Time.Time
+		}
+	}
+	return min(settles, max(0, changed.Add(settles).Sub(s.Now)))
+}

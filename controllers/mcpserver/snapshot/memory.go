@@ -87,33 +87,3 @@ func (r *Reader) since(what any, now time.Time) time.Time {
 	r.stopping.Add(what, now)
 	return now
 }
-
-// settles is how long the numbers of a backend's pods stay as they are before they are
-// taken for those that last.
-const settles = time.Minute
-
-// numbers are those of a backend's pods, and since when this process sees them.
-type numbers struct {
-	replicas, ready int32
-	since           time.Time
-}
-
-// settling is how much longer the numbers of a backend's pods may be on their way, 0 if
-// they are those that are reported, or have stayed for long, or if none are reported.
-func (r *Reader) settling(s *Snapshot) time.Duration {
-	told, backend := s.Last, s.Backend()
-	if !backend.Ours() || told.Replicas == nil || told.ReadyReplicas == nil ||
-		*told.Replicas == backend.Live.Status.Replicas && *told.ReadyReplicas == backend.Live.Status.ReadyReplicas {
-		r.numbers.Remove(s.Object.GetUID())
-		return 0
-	}
-	known, _ := r.numbers.Get(s.Object.GetUID())
-	last, _ := known.(numbers)
-	now := numbers{backend.Live.Status.Replicas, backend.Live.Status.ReadyReplicas, last.since}
-	if now != last || last.since.IsZero() {
-		now.since = s.Now
-		r.numbers.Add(s.Object.GetUID(), now)
-		last = now
-	}
-	return max(0, last.since.Add(settles).Sub(s.Now))
-}

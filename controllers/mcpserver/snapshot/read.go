@@ -43,8 +43,6 @@ type Reader struct {
 	Claims Claims
 	// refusals are what refuses pods, by uid of the server, and stopping since when servers stop.
 	refusals, stopping *lru.Cache
-	// numbers are how many pods there are where others are reported, by uid of the server.
-	numbers *lru.Cache
 }
 
 // remembered is of how many servers a process remembers something.
@@ -54,7 +52,7 @@ const remembered = 1 << 14
 func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 	return &Reader{
 		Kind: kind, Cache: cache, Live: live, Configs: store.New(), Percent: rollout.DefaultPercent,
-		refusals: lru.New(remembered), stopping: lru.New(remembered), numbers: lru.New(remembered),
+		refusals: lru.New(remembered), stopping: lru.New(remembered),
 		Claims: Claims{lru.New(remembered)},
 	}
 }
@@ -97,7 +95,7 @@ func (r *Reader) Read(
 	if err != nil {
 		return nil, err
 	}
-	s.Refused, s.Settling = r.refused(ctx, s), r.settling(s)
+	s.Refused = r.refused(ctx, s)
 	s.Found = r.found(s)
 	return s, nil
 }

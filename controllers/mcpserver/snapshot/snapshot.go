@@ -112,6 +112,7 @@ func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
 		Last: reported(object), runConfigs: objects.RunConfigs,
 	}
 	s.Complaints = Complaints{all: objects.Complaints, proxy: s.Proxy().Written, backend: s.Backend().Written, now: now}
+	s.Settling = settling(s)
 	return s
 }
 
