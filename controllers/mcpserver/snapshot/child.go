@@ -215,8 +215,8 @@ func writes(manager string) bool {
 const settles = time.Minute
 
 // settling is how much longer the numbers of a backend's pods may be on their way, 0 if they are those that are
-// reported, or have stayed for long, or if none are reported. When they changed last the API server records, and a clock
-// that is behind its own makes it no longer than settles until they are looked at again.
+// reported, or have stayed for long, or if none are reported. When they changed last the API server records; where its
+// clock is ahead of ours they are looked at again after settles, and not later.
 func settling(s *Snapshot) time.Duration {
 	told, backend := s.Last, s.Backend()
 	if !backend.Ours() || told.Replicas == nil || told.ReadyReplicas == nil ||
