@@ -29,7 +29,7 @@ import (
 // Options are the settings of the operator.
 type Options struct {
 	// Workload goes into every server's pods.
-	Workload podtemplate.Options
+	Workload podtemplate.Release
 	// IdentityNamespace has the ServiceAccounts that the controllers write as; empty if the process writes as itself.
 	IdentityNamespace string
 	// Concurrency is how many objects of each kind are reconciled at once; DefaultConcurrency if zero.

@@ -39,7 +39,7 @@ type Reconciler struct {
 // New returns a Reconciler of the kind of reader.
 func New(
 	reader *snapshot.Reader, applier *apply.Applier, recorder events.EventRecorder,
-	release podtemplate.Options,
+	release podtemplate.Release,
 ) *Reconciler {
 	reader.Carried = applier.As(reader.Kind.ChildrenManager).Carried
 	return &Reconciler{

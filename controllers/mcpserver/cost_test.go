@@ -85,7 +85,7 @@ func rest(tb testing.TB, r *Reconciler, s *stored) {
 
 // contentOf is the content of a server as it claimed it.
 func contentOf(server *v1alpha1.MCPServer) runconfig.RunConfig {
-	run := workload.Render(server, options).Content
+	run := workload.Render(workload.Input{Object: server}, options).Content
 	run.Workload = runconfig.Workload{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}
 	return run
 }

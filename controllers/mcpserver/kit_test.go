@@ -33,7 +33,7 @@ var (
 	older   = revision.Revision{Generation: 2, Hash: "bbb"}
 	noon    = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 	isUp    = conditions.True(v1alpha1.ReasonReady, "MCP calls are served at http://echo-proxy.ns.svc:8000/mcp")
-	options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}
+	options = podtemplate.Release{RunnerImage: "freehold.dev/runner:test"}
 )
 
 // scene is what a plan is made from.
@@ -97,7 +97,7 @@ func moves(s *snapshot.Snapshot, reason string) string {
 }
 
 // planOf is what a pass over a server does in a world, once the content that it asks for is claimed.
-func planOf(server *v1alpha1.MCPServer, w world, release podtemplate.Options) plan.Plan {
+func planOf(server *v1alpha1.MCPServer, w world, release podtemplate.Release) plan.Plan {
 	made := planWith(snapshot.Of(server, w, noon), release)
 	if made.Phase == plan.Claim || made.Phase == plan.LowerReady {
 		server = server.DeepCopy()
@@ -108,7 +108,7 @@ func planOf(server *v1alpha1.MCPServer, w world, release podtemplate.Options) pl
 }
 
 // planWith is what a pass does.
-func planWith(s *snapshot.Snapshot, release podtemplate.Options) plan.Plan {
+func planWith(s *snapshot.Snapshot, release podtemplate.Release) plan.Plan {
 	digests, known := render.New(release).Digests(s)
 	if !known {
 		panic("a configuration is not whole")

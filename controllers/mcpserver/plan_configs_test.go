@@ -40,9 +40,8 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 	t.Helper()
 	server := echo()
 	server.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "team"}
-	had, opts := reads(all), options
-	opts.Configs = had
-	rendered := workload.Render(server, opts)
+	had := reads(all)
+	rendered := workload.Render(workload.Input{Object: server, Configs: had}, options)
 	rev := revision.Revision{Generation: 3, Hash: rendered.Hash}
 	server.Status.Workload = &v1alpha1.WorkloadStatus{
 		SessionSecret: "made",

@@ -92,7 +92,7 @@ var phases = []struct {
 	{plan.Stopped, "", []edit{suspended, gone}},
 }
 
-var ran = workload.Render(echo(), options).Content
+var ran = workload.Render(workload.Input{Object: echo()}, options).Content
 
 // steps are the actions of a plan.
 func steps(of []plan.Step) string {

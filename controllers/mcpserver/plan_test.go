@@ -32,7 +32,7 @@ func refusedSpec(server *v1alpha1.MCPServer) {
 // contentHash is the hash of a server's content.
 func contentHash(t *testing.T, server *v1alpha1.MCPServer) string {
 	t.Helper()
-	rendered := workload.Render(server, options)
+	rendered := workload.Render(workload.Input{Object: server}, options)
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}

@@ -47,7 +47,8 @@ func TestALargeSpecIsRenderedOnce(t *testing.T) {
 		s.objects[storedKey{"MCPServer", "echo"}].SetLabels(map[string]string{"note": fmt.Sprint(wakes)})
 		pass()
 	})
-	if rendering := testing.AllocsPerRun(1, func() { workload.Render(read(s), options) }); allocations > rendering/2 {
+	if rendering := testing.AllocsPerRun(1,
+		func() { workload.Render(workload.Input{Object: read(s)}, options) }); allocations > rendering/2 {
 		t.Errorf("a pass takes %.0f allocations, and rendering the spec alone %.0f", allocations, rendering)
 	}
 	if s.applies != before {

@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-var options = Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent"}
+var options = Release{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent"}
 
 // serverWith is a server called echo with a spec of YAML.
 func serverWith(t testing.TB, spec string) *v1alpha1.MCPServer {
@@ -38,7 +38,7 @@ func proxyOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfigur
 	return proxyWith(server, options)
 }
 
-func proxyWith(object kinds.Object, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+func proxyWith(object kinds.Object, opts Release) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	names := Names{
 		Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner",
 		RunConfig: "echo-run-0-",

@@ -29,7 +29,7 @@ func releaseOverlay(raw []byte) overlay {
 
 // CheckRelease finds problems of a release's overlay independent of any spec: it is merged into a proxy that has
 // every feature.
-func CheckRelease(opts Options) []Problem {
+func CheckRelease(opts Release) []Problem {
 	if len(opts.ProxyTemplate) > releaseLimit {
 		return []Problem{{
 			releaseOverlay(nil).field,

@@ -170,8 +170,8 @@ func TestWhoseOverlayIsWrong(t *testing.T) {
 // What no overlay of a spec may say, none of a release may; and it is found before any
 // proxy, also where only some of them have what it meets.
 func TestTheOverlayOfAReleaseIsHeldToThatOfASpec(t *testing.T) {
-	release := func(overlay string) Options {
-		return Options{
+	release := func(overlay string) Release {
+		return Release{
 			ProxyTemplate: raw(t, overlay).Raw, RunnerPullPolicy: corev1.PullIfNotPresent,
 			RunnerPullSecrets: []string{"ours"},
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
@@ -37,8 +36,8 @@ const (
 	startSeconds = 60
 )
 
-// Options are what the operator adds to every proxy.
-type Options struct {
+// Release is what the process says of all pods: its flags. What an object and its configurations say is none of it.
+type Release struct {
 	// RunnerImage is the image of the proxy container.
 	RunnerImage string
 	// RunnerPullPolicy of that image; the cluster's default if empty.
@@ -58,8 +57,6 @@ type Options struct {
 	Network *v1alpha1.NetworkSpec
 	// Objects is the metadata of every server's objects.
 	Objects ObjectDefaults
-	// Configs are the configurations that the server refers to.
-	Configs frame.Set
 }
 
 // Names identify the owner to a proxy's pods.
@@ -76,11 +73,11 @@ type Names struct {
 // spec.proxy, or with neither if there are problems.
 func Proxy(
 	names Names, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig,
-	opts Options,
+	release Release,
 ) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	stated := cmp.Or(spec.Proxy, &v1alpha1.ProxySpec{})
-	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
-	for _, name := range opts.RunnerPullSecrets {
+	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(release.RunnerPullSecrets))
+	for _, name := range release.RunnerPullSecrets {
 		secrets = append(secrets, corev1ac.LocalObjectReference().WithName(name))
 	}
 	template := corev1ac.PodTemplateSpec().
@@ -95,7 +92,7 @@ func Proxy(
 			WithTerminationGracePeriodSeconds(int64(cmp.Or(run.Proxy.GraceSeconds, runconfig.DefaultGrace))).
 			WithSecurityContext(podSecurity()).
 			WithImagePullSecrets(secrets...).
-			WithContainers(proxyContainer(stated, run.Proxy, opts)).
+			WithContainers(proxyContainer(stated, run.Proxy, release)).
 			WithVolumes(
 				RunConfig{Name: names.RunConfig}.volume(),
 				tokenSource()))
@@ -116,7 +113,7 @@ func Proxy(
 	if run.Remote != nil { // else the run config has the time, for the backend
 		template.WithAnnotations(restarted(runspec.RestartedAt(spec.RestartedAt)))
 	}
-	return overlaid(template, stated, run.Remote == nil || opts.RemoteContainers, opts.ProxyTemplate)
+	return overlaid(template, stated, run.Remote == nil || release.RemoteContainers, release.ProxyTemplate)
 }
 
 // sessionKeys is the volume with the keys of session ids, mounted without subPath, so that kubelet updates it.
@@ -127,10 +124,12 @@ func sessionKeys(secret string) *corev1ac.VolumeApplyConfiguration {
 		WithSecretName(secret).WithDefaultMode(readable).WithOptional(true))
 }
 
-func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) *corev1ac.ContainerApplyConfiguration {
+func proxyContainer(
+	spec *v1alpha1.ProxySpec, run runconfig.Proxy, release Release,
+) *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(ProxyContainer).
-		WithImage(opts.RunnerImage).
+		WithImage(release.RunnerImage).
 		WithEnv(
 			fromAnnotation(runconfig.EnvGeneration, revision.AnnotationGeneration),
 			fromAnnotation(runconfig.EnvHash, revision.AnnotationHash),
@@ -141,13 +140,13 @@ func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options)
 		WithStartupProbe(probe("/livez").WithPeriodSeconds(1).WithFailureThreshold(startSeconds)).
 		WithLivenessProbe(probe("/livez").WithTimeoutSeconds(5)).
 		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2)).
-		WithResources(proxyResources(spec.Resources, opts.ProxyResources)).
+		WithResources(proxyResources(spec.Resources, release.ProxyResources)).
 		// The last words of a container are in its log, not in a file.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(runnerSecurity()).
 		WithVolumeMounts(mount(runVolume, runconfig.MountPath), mount(tokenVolume, tokenPath))
-	if opts.RunnerPullPolicy != "" {
-		container.WithImagePullPolicy(opts.RunnerPullPolicy)
+	if release.RunnerPullPolicy != "" {
+		container.WithImagePullPolicy(release.RunnerPullPolicy)
 	}
 	return container
 }

@@ -82,7 +82,8 @@ func TestNothingOfASpecReplacesTheBridge(t *testing.T) {
 	} {
 		server := serverWith(t, spec)
 		server.Spec.Transport, server.Spec.Command = v1alpha1.TransportStdio, []string{"/server"}
-		if got := Render(server, podtemplate.Options{RunnerImage: "r"}).Problems.Error(); !strings.HasPrefix(got, want) {
+		if got := Render(Input{Object: server}, podtemplate.Release{RunnerImage: "r"}).
+			Problems.Error(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s:\n got %s\nwant %s", spec, got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/authz"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -18,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// Rendered is the content of an owner's pods under the operator's options, without its generation. It is immutable,
+// Rendered is the content of an owner's pods for a release, without its generation. It is immutable,
 // so it may be kept while the owner's uid and metadata.generation stay.
 type Rendered struct {
 	// Content is what the pods run, as a run config without its revision. It contains all that the pods depend on, and
@@ -45,10 +46,18 @@ type Rendered struct {
 	short bool
 }
 
-// Render renders an object. It cannot fail: errors in the spec are problems.
-func Render(object kinds.Object, opts podtemplate.Options) Rendered {
-	owner, spec := OwnerWith(object, opts.Objects), object.GetProxySpec()
-	configs, replicas := registry.Bind(object, opts.Configs), ProxyReplicas(object, opts.ProxyReplicas)
+// Input is what content depends on beside the release.
+type Input struct {
+	Object kinds.Object
+	// Configs are the configurations that the object refers to.
+	Configs frame.Set
+}
+
+// Render renders an input. It cannot fail: errors in the spec are problems.
+func Render(in Input, release podtemplate.Release) Rendered {
+	object := in.Object
+	owner, spec := OwnerWith(object, release.Objects), object.GetProxySpec()
+	configs, replicas := registry.Bind(object, in.Configs), ProxyReplicas(object, release.ProxyReplicas)
 	if problem := tooLarge(object); problem != nil {
 		return Rendered{
 			Content: onlyChecks(object, configs), Problems: podtemplate.Problems{*problem}, owner: owner, replicas: replicas,
@@ -56,20 +65,20 @@ func Render(object kinds.Object, opts podtemplate.Options) Rendered {
 	}
 	run, problems := runspec.For(object), check(object)
 	if owner.Backend {
-		problems = append(problems, renderBackend(&run, object.GetProxyStatus().Workload, opts)...)
+		problems = append(problems, renderBackend(&run, object.GetProxyStatus().Workload, release)...)
 	}
 	refused, reason := checks(&run, object, configs)
 	run.Proxy.SessionSecret = sessionSecret(object)
 	unmatched, wrong := policies(spec.AuthzConfig)
 	problems = append(problems, wrong...)
-	rendered := RenderProxy(owner, spec, run, opts)
+	rendered := RenderProxy(owner, spec, run, release)
 	rendered.Unmatched = unmatched
 	if problems = append(problems, rendered.Problems...); len(problems) == 0 {
 		rendered.Reason = reason
 	}
 	rendered.Problems = podtemplate.Sorted(append(problems, refused...))
 	rendered.replicas = replicas
-	rendered.OwnHash = ownHash(object, rendered.Content, configs, opts)
+	rendered.OwnHash = ownHash(object, rendered.Content, configs, release)
 	return rendered
 }
 
@@ -98,17 +107,17 @@ func specOf(object kinds.Object) any {
 // renderBackend stores the hash of the backend's pod template. It keeps the running bridge's image unless the
 // template changes anyway, so that an upgrade does not end all sessions.
 func renderBackend(
-	run *runconfig.RunConfig, claimed *v1alpha1.WorkloadStatus, opts podtemplate.Options,
+	run *runconfig.RunConfig, claimed *v1alpha1.WorkloadStatus, release podtemplate.Release,
 ) []podtemplate.Problem {
 	if run.Backend.Bridge != nil {
-		run.Backend.Bridge.PullSecrets = slices.Compact(slices.Sorted(slices.Values(opts.RunnerPullSecrets)))
+		run.Backend.Bridge.PullSecrets = slices.Compact(slices.Sorted(slices.Values(release.RunnerPullSecrets)))
 		if claimed != nil && claimed.BridgeImage != "" {
 			run.Backend.Bridge.Image = claimed.BridgeImage
 			if problems := hashBackend(run); run.Rendering.Backend == claimed.BackendHash {
 				return problems
 			}
 		}
-		run.Backend.Bridge.Image = opts.RunnerImage
+		run.Backend.Bridge.Image = release.RunnerImage
 	}
 	return hashBackend(run)
 }
@@ -125,7 +134,7 @@ func hashBackend(run *runconfig.RunConfig) []podtemplate.Problem {
 // RenderProxy renders the proxy in front of run, with one replica. The caller checks everything in the owner's spec
 // except spec.proxy and spec.restartedAt.
 func RenderProxy(
-	owner Owner, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig, opts podtemplate.Options,
+	owner Owner, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig, release podtemplate.Release,
 ) Rendered {
 	rendered := Rendered{Content: run, owner: owner, replicas: 1}
 	var problems []podtemplate.Problem
@@ -138,7 +147,7 @@ func RenderProxy(
 		Labels: Labels(owner.Key(), ComponentProxy), ServiceAccount: RunnerName(owner.Key()),
 		RunConfig: RunConfigName(owner.Key(), revision.Revision{Hash: strconv.Itoa(shortLimit)}),
 	}
-	proxy, wrong := podtemplate.Proxy(names, spec, run, opts)
+	proxy, wrong := podtemplate.Proxy(names, spec, run, release)
 	problems = append(problems, wrong...)
 	var err error
 	if rendered.Content.Rendering.Proxy, err = hashOf(proxy); err != nil {

@@ -21,17 +21,17 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-func sound(t *testing.T, server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
+func sound(t *testing.T, server *v1alpha1.MCPServer, opts given) Rendered {
 	t.Helper()
-	rendered := Render(server, opts)
+	rendered := render(server, opts)
 	if len(rendered.Problems) > 0 {
 		t.Fatalf("problems: %v", rendered.Problems)
 	}
 	return rendered
 }
 
-// change is one edit of a full server or of the operator's options.
-type change func(*v1alpha1.MCPServer, *podtemplate.Options)
+// change is one edit of a full server or of what it is rendered with.
+type change func(*v1alpha1.MCPServer, *given)
 
 func after(t *testing.T, edit change) Rendered {
 	t.Helper()
@@ -55,150 +55,150 @@ var changes = map[string]struct {
 	does string
 	edit change
 }{
-	"spec.image":   {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Image += "x" }},
-	"spec.command": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Command[0] = "/other" }},
-	"spec.args":    {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Args[0] = "--other" }},
-	"spec.env":     {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Env[1].Value = "info" }},
-	"the order of variables": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.image":   {both, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Image += "x" }},
+	"spec.command": {both, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Command[0] = "/other" }},
+	"spec.args":    {both, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Args[0] = "--other" }},
+	"spec.env":     {both, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Env[1].Value = "info" }},
+	"the order of variables": {both, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Env[0], s.Spec.Env[1] = s.Spec.Env[1], s.Spec.Env[0]
 	}},
-	"spec.envFrom":   {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.EnvFrom = nil }},
-	"spec.port":      {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Port++ }},
-	"spec.resources": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Resources = nil }},
-	"spec.volumes": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.envFrom":   {both, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.EnvFrom = nil }},
+	"spec.port":      {both, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Port++ }},
+	"spec.resources": {both, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Resources = nil }},
+	"spec.volumes": {both, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Volumes = append(s.Spec.Volumes, corev1.Volume{Name: "more"})
 	}},
 	"spec.volumeMounts": {
 		both,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.VolumeMounts = s.Spec.VolumeMounts[1:] },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.VolumeMounts = s.Spec.VolumeMounts[1:] },
 	},
 	"spec.imagePullPolicy": {
 		both,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ImagePullPolicy = corev1.PullNever },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.ImagePullPolicy = corev1.PullNever },
 	},
 	"spec.imagePullSecrets": {
 		both,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ImagePullSecrets = nil },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.ImagePullSecrets = nil },
 	},
 	"spec.serviceAccountName": {
 		both,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ServiceAccountName = "other" },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.ServiceAccountName = "other" },
 	},
-	"spec.podTemplate": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.PodTemplate = nil }},
-	"spec.restartedAt": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.podTemplate": {both, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.PodTemplate = nil }},
+	"spec.restartedAt": {both, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.RestartedAt = &metav1.Time{Time: time.Unix(1, 0)}
 	}},
 
-	"spec.transport": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.transport": {both, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Transport = v1alpha1.TransportSSE
 	}},
-	"spec.stdio": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.stdio": {both, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Transport, s.Spec.Stdio = v1alpha1.TransportStdio, &v1alpha1.StdioSpec{Process: v1alpha1.StdioShared}
 	}},
 
-	"spec.path":          {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Path = "/other" }},
-	"spec.oidcConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef = nil }},
-	"MCPOIDCConfig.spec": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+	"spec.path":          {proxy, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Path = "/other" }},
+	"spec.oidcConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.OIDCConfigRef = nil }},
+	"MCPOIDCConfig.spec": {proxy, func(_ *v1alpha1.MCPServer, o *given) {
 		other := login.DeepCopy()
 		other.Spec.OIDC.UsernameClaim = "email"
 		o.Configs = registry.Read(other)
 	}},
-	"spec.toolConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.toolConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.ToolConfigRef = &v1alpha1.LocalReference{Name: "a"}
 	}},
-	"spec.externalAuthConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.externalAuthConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.ExternalAuthConfigRef = &v1alpha1.LocalReference{Name: "a"}
 	}},
 	"spec.volumeClaimTemplates": {never, nil}, // a rule of the schema
-	"spec.persistentVolumeClaimRetentionPolicy": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.persistentVolumeClaimRetentionPolicy": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.VolumeClaimRetention{WhenDeleted: "Retain"}
 	}},
-	"spec.authzConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.authzConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"}
 	}},
 	"spec.authzConfig": {
 		proxy,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{} },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{} },
 	},
 	"spec.proxy.port": {
 		proxy,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Port++ },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.Port++ },
 	},
 	"spec.proxy.publicURL": {
 		proxy,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PublicURL = "" },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.PublicURL = "" },
 	},
 	"spec.proxy.allowedOrigins": {
 		proxy,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.AllowedOrigins = nil },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.AllowedOrigins = nil },
 	},
 	"spec.proxy.trustForwardedHeaders": {
 		proxy,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.TrustForwardedHeaders = false },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.TrustForwardedHeaders = false },
 	},
-	"spec.proxy.audit": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.proxy.audit": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Proxy.Audit = v1alpha1.AuditDisabled
 	}},
-	"spec.proxy.terminationGracePeriodSeconds": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.proxy.terminationGracePeriodSeconds": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Proxy.TerminationGracePeriodSeconds = 90
 	}},
 	"spec.proxy.resources": {
 		proxy,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.Resources = nil },
 	},
 	"spec.proxy.podTemplate": {
 		proxy,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.PodTemplate = nil },
 	},
-	"proxyDefaults.podTemplate": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+	"proxyDefaults.podTemplate": {proxy, func(_ *v1alpha1.MCPServer, o *given) {
 		o.ProxyTemplate = []byte(`{"spec":{"schedulerName":"other"}}`)
 	}},
-	"proxyDefaults.replicas": {none, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.ProxyReplicas = 2 }},
-	"runner.image":           {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerImage += "x" }},
+	"proxyDefaults.replicas": {none, func(_ *v1alpha1.MCPServer, o *given) { o.ProxyReplicas = 2 }},
+	"runner.image":           {proxy, func(_ *v1alpha1.MCPServer, o *given) { o.RunnerImage += "x" }},
 	"the runner's pull policy": {
 		proxy,
-		func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullPolicy = corev1.PullAlways },
+		func(_ *v1alpha1.MCPServer, o *given) { o.RunnerPullPolicy = corev1.PullAlways },
 	},
 	"the runner's pull secrets": {
 		proxy,
-		func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullSecrets = []string{"regcred"} },
+		func(_ *v1alpha1.MCPServer, o *given) { o.RunnerPullSecrets = []string{"regcred"} },
 	},
-	"the server was made anew": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.UID = "other" }},
+	"the server was made anew": {proxy, func(s *v1alpha1.MCPServer, _ *given) { s.UID = "other" }},
 
-	"spec.replicas": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Replicas = nil }},
+	"spec.replicas": {none, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Replicas = nil }},
 	"spec.proxy.replicas": {
 		none,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Replicas = nil },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.Replicas = nil },
 	},
 	"spec.proxy.service": {
 		none,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Service = nil },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.Service = nil },
 	},
-	"spec.suspend": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Suspend = true }},
+	"spec.suspend": {none, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Suspend = true }},
 	"spec.progressDeadlineSeconds": {
 		none,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ProgressDeadlineSeconds = new(int32(1)) },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.ProgressDeadlineSeconds = new(int32(1)) },
 	},
-	"spec.network": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"spec.network": {none, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: "Any"}
 	}},
-	"spec.groupRef": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.GroupRef = nil }},
+	"spec.groupRef": {none, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.GroupRef = nil }},
 	"metadata.labels": {
 		none,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Labels = map[string]string{"a": "b"} },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Labels = map[string]string{"a": "b"} },
 	},
 	"metadata.annotations": {
 		none,
-		func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Annotations = map[string]string{"a": "b"} },
+		func(s *v1alpha1.MCPServer, _ *given) { s.Annotations = map[string]string{"a": "b"} },
 	},
-	"nothing":        {none, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
-	"generation":     {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Generation++ }},
-	"status":         {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Status.URL = "x" }},
-	"order of a set": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { swap(s.Spec.Proxy.AllowedOrigins) }},
-	"spelling of the overlay": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"nothing":        {none, func(*v1alpha1.MCPServer, *given) {}},
+	"generation":     {none, func(s *v1alpha1.MCPServer, _ *given) { s.Generation++ }},
+	"status":         {none, func(s *v1alpha1.MCPServer, _ *given) { s.Status.URL = "x" }},
+	"order of a set": {none, func(s *v1alpha1.MCPServer, _ *given) { swap(s.Spec.Proxy.AllowedOrigins) }},
+	"spelling of the overlay": {none, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.PodTemplate.Raw = append([]byte("  "), s.Spec.PodTemplate.Raw...)
 	}},
-	"zone of a time": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+	"zone of a time": {none, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.RestartedAt = &metav1.Time{Time: s.Spec.RestartedAt.In(time.FixedZone("", 5))}
 	}},
 }
@@ -325,7 +325,7 @@ func TestRenderNeverFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rendered := Render(tc.server, podtemplate.Options{})
+			rendered := Render(Input{Object: tc.server}, podtemplate.Release{})
 			if diff := cmp.Diff(tc.want, rendered.Problems.Error()); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
@@ -343,7 +343,7 @@ func TestRenderNeverFails(t *testing.T) {
 // The runner builds the backend of a run config that another release wrote.
 func TestABackendWithProblemsIsNotBuilt(t *testing.T) {
 	var problems podtemplate.Problems
-	if _, err := Backend(Render(overlaid("{"), options).Content); !errors.As(err, &problems) {
+	if _, err := Backend(render(overlaid("{"), options).Content); !errors.As(err, &problems) {
 		t.Errorf("got %v, want it refused", err)
 	}
 }
@@ -372,12 +372,12 @@ func TestServiceAccountsHaveNoScopes(t *testing.T) {
 			OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "own"}},
 		},
 	}}
-	opts := podtemplate.Options{RunnerImage: "r", Configs: registry.Read(accounts)}
-	if problems := Render(server, opts).Problems; len(problems) > 0 {
+	opts := given{podtemplate.Release{RunnerImage: "r"}, registry.Read(accounts)}
+	if problems := render(server, opts).Problems; len(problems) > 0 {
 		t.Errorf("without scopes: %v", problems)
 	}
 	server.Spec.OIDCConfigRef.Scopes = []string{"tools"}
-	if problems := Render(server, opts).Problems; len(problems) != 1 || problems[0].Field != "spec.oidcConfigRef.scopes" {
+	if problems := render(server, opts).Problems; len(problems) != 1 || problems[0].Field != "spec.oidcConfigRef.scopes" {
 		t.Errorf("with scopes: %v", problems)
 	}
 }

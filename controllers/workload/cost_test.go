@@ -10,7 +10,7 @@ func BenchmarkRender(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			server := read(b, name)
 			render := func() {
-				if rendered := Render(server, options); len(rendered.Problems) > 0 {
+				if rendered := render(server, options); len(rendered.Problems) > 0 {
 					b.Fatal(rendered.Problems)
 				}
 			}

@@ -98,7 +98,7 @@ func ofALaterRelease(t *testing.T, plural, path, value string) []string {
 		t.Fatal(err)
 	}
 	var fields []string
-	for _, problem := range Render(object, podtemplate.Options{RunnerImage: "runner"}).Problems {
+	for _, problem := range Render(Input{Object: object}, podtemplate.Release{RunnerImage: "runner"}).Problems {
 		if strings.Contains(problem.Message, "of a later release") {
 			fields = append(fields, problem.Field)
 		}

@@ -8,7 +8,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/golden"
 )
@@ -38,9 +40,19 @@ func serverWith(t *testing.T, spec string) *v1alpha1.MCPServer {
 	return server
 }
 
-var options = podtemplate.Options{
-	RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent",
-	Configs: registry.Read(login, saying(readers)),
+// given is what a server is rendered with, beside itself.
+type given struct {
+	podtemplate.Release
+	Configs frame.Set
+}
+
+var options = given{
+	podtemplate.Release{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent"},
+	registry.Read(login, saying(readers)),
+}
+
+func render(object kinds.Object, with given) Rendered {
+	return Render(Input{object, with.Configs}, with.Release)
 }
 
 // login is what the full server refers to.
@@ -62,7 +74,7 @@ func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 	return objectsWith(t, server, options)
 }
 
-func objectsWith(t *testing.T, server *v1alpha1.MCPServer, options podtemplate.Options) map[string]any {
+func objectsWith(t *testing.T, server *v1alpha1.MCPServer, options given) map[string]any {
 	t.Helper()
 	rendered := sound(t, server, options)
 	run := rendered.Claimed(7)
@@ -90,7 +102,7 @@ func objectsWith(t *testing.T, server *v1alpha1.MCPServer, options podtemplate.O
 		"backend-service":  Described(BackendService(run), runners),
 		"backend-headless": Described(HeadlessService(run), runners),
 	}
-	if policy := BackendNetworkPolicy(server, options); policy != nil {
+	if policy := BackendNetworkPolicy(server, options.Release); policy != nil {
 		all["networkpolicy"] = policy
 	}
 	return all

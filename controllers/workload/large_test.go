@@ -35,7 +35,7 @@ func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 		spec := tc.object.GetProxySpec()
 		spec.Proxy = cmp.Or(spec.Proxy, &v1alpha1.ProxySpec{})
 		spec.Proxy.PodTemplate = filler
-		got := Render(tc.object, options)
+		got := render(tc.object, options)
 		if len(got.Problems) != 1 || !strings.HasPrefix(got.Problems.Error(), "spec: more than 393216 characters: move ") {
 			t.Fatalf("%s: %.300v", name, got.Problems)
 		}
@@ -53,13 +53,13 @@ func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 	} {
 		heavy := read(t, "full")
 		edit(heavy)
-		if got := Render(heavy, options); got.Problems.Error() != field+
+		if got := render(heavy, options); got.Problems.Error() != field+
 			": is longer than 65536 bytes: keep long values in a ConfigMap or Secret that envFrom or volumes name" ||
 			got.Hash != "" || podtemplate.Guards(got.Content.Proxy) != podtemplate.Guards(whole.Content.Proxy) {
 			t.Errorf("%s: %.300v", field, got.Problems)
 		}
 	}
-	if got := Render(server, options); podtemplate.Guarded(map[string]string{podtemplate.AnnotationGuards: ""},
+	if got := render(server, options); podtemplate.Guarded(map[string]string{podtemplate.AnnotationGuards: ""},
 		got.Content.Proxy) != podtemplate.Guarded(nil, whole.Content.Proxy) {
 		t.Error("it asks for other checks than the whole one")
 	}

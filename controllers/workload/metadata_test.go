@@ -72,7 +72,7 @@ func TestWhatObjectsCarryIsNoContent(t *testing.T) {
 	server := read(t, "full")
 	asked := options
 	asked.Objects = demanding
-	if got, want := Render(server, asked), Render(server, options); got.Hash != want.Hash || got.OwnHash != want.OwnHash {
+	if got, want := render(server, asked), render(server, options); got.Hash != want.Hash || got.OwnHash != want.OwnHash {
 		t.Errorf("the hash is %s, and was %s", got.Hash, want.Hash)
 	}
 }

@@ -52,15 +52,15 @@ func egress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) []v1al
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies). It is nil if it would allow everything,
 // or without a backend. It is not content: other pods of the same content enforce nothing new.
 func BackendNetworkPolicy(
-	object kinds.Object, opts podtemplate.Options,
+	object kinds.Object, release podtemplate.Release,
 ) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	server, ok := object.(*v1alpha1.MCPServer)
 	if !ok {
 		return nil
 	}
-	owner := OwnerWith(server, opts.Objects)
-	closed, rules := BackendIngress(&server.Spec, opts.Network) == v1alpha1.BackendIngressProxyOnly,
-		egress(&server.Spec, opts.Network)
+	owner := OwnerWith(server, release.Objects)
+	closed, rules := BackendIngress(&server.Spec, release.Network) == v1alpha1.BackendIngressProxyOnly,
+		egress(&server.Spec, release.Network)
 	if !closed && rules == nil {
 		return nil
 	}

@@ -41,12 +41,12 @@ func referrer(object kinds.Object) frame.Referrer {
 }
 
 // ownHash needs a rendering of its own, because the pod template contains configurations too.
-func ownHash(object kinds.Object, content runconfig.RunConfig, configs frame.Set, opts podtemplate.Options) string {
+func ownHash(object kinds.Object, content runconfig.RunConfig, configs frame.Set, release podtemplate.Release) string {
 	if len(configs) == 0 {
 		return ""
 	}
 	content.Proxy = configs.Own(content.Proxy, referrer(object))
-	data, err := RenderProxy(OwnerOf(object), object.GetProxySpec(), content, opts).Content.Encode()
+	data, err := RenderProxy(OwnerOf(object), object.GetProxySpec(), content, release).Content.Encode()
 	if err != nil {
 		return "" // said better as a problem of the content
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
-	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 const readers = `permit(principal, action == Action::"call_tool", resource == Tool::"read");`
@@ -25,7 +24,7 @@ func saying(texts ...string) *v1alpha1.MCPAuthzConfig {
 
 // with are configurations in place of those of options.
 func with(configs ...frame.Object) change {
-	return func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Configs = registry.Read(configs...) }
+	return func(_ *v1alpha1.MCPServer, o *given) { o.Configs = registry.Read(configs...) }
 }
 
 // loginWith is a login with an edit.
@@ -48,7 +47,7 @@ func TestWhatAConfigurationSaysIsNotTheServersOwn(t *testing.T) {
 		content, own bool // whether it changes
 		edit         change
 	}{
-		"nothing":            {false, false, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
+		"nothing":            {false, false, func(*v1alpha1.MCPServer, *given) {}},
 		"spaces of a policy": {false, false, with(login, saying("// who reads\n"+strings.ReplaceAll(readers, " ", "\n ")))},
 		"a policy":           {true, false, with(login, saying(readers, readers))},
 		"a login": {
@@ -58,15 +57,15 @@ func TestWhatAConfigurationSaysIsNotTheServersOwn(t *testing.T) {
 		"a login that is mounted": {
 			true, false, with(saying(readers), loginWith(func(l *v1alpha1.MCPOIDCConfig) { l.Spec.OIDC.CABundleRef = nil })),
 		},
-		"the scopes": {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		"the scopes": {true, true, func(s *v1alpha1.MCPServer, _ *given) {
 			s.Spec.OIDCConfigRef.Scopes = []string{"x"}
 		}},
-		"the image": {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Image = "other" }},
-		"the name": {false, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		"the image": {true, true, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Image = "other" }},
+		"the name": {false, true, func(s *v1alpha1.MCPServer, _ *given) {
 			s.Spec.AuthzConfigRef.Name = "other"
 		}},
-		"a reference": {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef = nil }},
-		"the way back to a server's own policies": {false, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		"a reference": {true, true, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.OIDCConfigRef = nil }},
+		"the way back to a server's own policies": {false, true, func(s *v1alpha1.MCPServer, _ *given) {
 			s.Spec.AuthzConfigRef, s.Spec.AuthzConfig = nil,
 				&v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: readers}}}
 		}},
@@ -114,14 +113,14 @@ func TestAReferenceThatCannotBeFollowedIsAProblemWithItsReason(t *testing.T) {
 			with(saying(readers), gone(login.DeepCopy())), v1alpha1.ReasonConfigDeleting,
 			`spec.oidcConfigRef: MCPOIDCConfig "company" is being deleted`,
 		},
-		"and something of its own": {func(s *v1alpha1.MCPServer, o *podtemplate.Options) {
+		"and something of its own": {func(s *v1alpha1.MCPServer, o *given) {
 			s.Spec.Proxy.Service.Labels = map[string]string{"": ""}
 			with(login)(s, o)
 		}, "", `spec.authzConfigRef: MCPAuthzConfig "team" does not exist`},
 	} {
 		server, opts := shared(t), options
 		tc.edit(server, &opts)
-		got := Render(server, opts)
+		got := render(server, opts)
 		if err := got.Problems.Error(); got.Reason != tc.reason || !strings.Contains(err, tc.says) {
 			t.Errorf("%s: %s because of %q, want %s with %q", name, err, got.Reason, tc.reason, tc.says)
 		}

@@ -26,7 +26,7 @@ func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
 	if err := yaml.UnmarshalStrict(data, object); err != nil {
 		t.Fatal(err)
 	}
-	rendered := Render(object, options)
+	rendered := render(object, options)
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}
@@ -41,7 +41,7 @@ func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
 	if run, err := runconfig.Decode([]byte(config.Data[runconfig.FileName])); err != nil || run.Verify() != nil {
 		t.Errorf("its run config cannot be read: %v, %v", err, run.Verify())
 	}
-	if policy := BackendNetworkPolicy(object, options); policy != nil {
+	if policy := BackendNetworkPolicy(object, options.Release); policy != nil {
 		t.Error("it has a policy for a backend")
 	}
 	owner := OwnerOf(object)
@@ -64,7 +64,7 @@ func TestTheProxiesOfARemoteServerOfEventsFindEachOther(t *testing.T) {
 			Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/sse", Transport: transport},
 		}
 		object.Name, object.Namespace, object.UID = "far", "team", "1111"
-		rendered := Render(object, options)
+		rendered := render(object, options)
 		proxy, err := rendered.Proxy(1)
 		if err != nil || len(rendered.Problems) > 0 || len(rendered.Content.NotEnforced) > 0 {
 			t.Fatal(rendered.Problems, rendered.Content.NotEnforced, err)
@@ -91,7 +91,7 @@ func TestARemoteProxyRestartsWithAnotherTime(t *testing.T) {
 			},
 		}
 		object.Name, object.Namespace, object.UID = "far", "team", "1111"
-		rendered := Render(object, options)
+		rendered := render(object, options)
 		proxy, err := rendered.Proxy(1)
 		if err != nil || len(rendered.Problems) > 0 {
 			t.Fatal(rendered.Problems, err)

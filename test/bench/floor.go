@@ -239,7 +239,8 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 // contentOf is what runs for a server with policies that it refers to, under the number
 // that it has or is to get.
 func contentOf(server *v1alpha1.MCPServer, policies frame.Set) (workload.Rendered, runconfig.RunConfig, error) {
-	rendered := workload.Render(server, podtemplate.Options{RunnerImage: runnerImage, Configs: policies})
+	rendered := workload.Render(workload.Input{Object: server, Configs: policies},
+		podtemplate.Release{RunnerImage: runnerImage})
 	if len(rendered.Problems) > 0 {
 		return rendered, rendered.Content, fmt.Errorf("rendering %s: %s", server.Name, rendered.Problems[0])
 	}

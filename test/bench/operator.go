@@ -24,7 +24,7 @@ func runOperator(ctx context.Context, config *rest.Config, s settings, ready fun
 		return err
 	}
 	options := controllers.Options{
-		Workload: podtemplate.Options{RunnerImage: runnerImage}, Concurrency: s.Workers,
+		Workload: podtemplate.Release{RunnerImage: runnerImage}, Concurrency: s.Workers,
 		IdentityNamespace:  kit.SystemNamespace,
 		ConfigRolloutShare: s.Share,
 	}

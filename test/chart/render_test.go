@@ -452,7 +452,7 @@ func TestTheProxyDefaultsOfThePageAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if problems := podtemplate.CheckRelease(
-		podtemplate.Options{ProxyTemplate: []byte(strings.TrimPrefix(text, "--proxy-pod-template="))}); len(problems) > 0 {
+		podtemplate.Release{ProxyTemplate: []byte(strings.TrimPrefix(text, "--proxy-pod-template="))}); len(problems) > 0 {
 		t.Error(problems)
 	}
 }

@@ -39,8 +39,8 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	made := &server{object: &v1alpha1.MCPServer{}, intents: map[string]*unstructured.Unstructured{}}
 	made.object.Name = name
 	s.Read(made.object)
-	options := podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}
-	rendered := workload.Render(made.object, options)
+	options := podtemplate.Release{RunnerImage: "freehold.dev/runner:test"}
+	rendered := workload.Render(workload.Input{Object: made.object}, options)
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}
@@ -56,7 +56,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner),
 		"rolebindings": workload.RoleBinding(owner),
 		"configmaps":   config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
-		"networkpolicies": workload.BackendNetworkPolicy(made.object, podtemplate.Options{}),
+		"networkpolicies": workload.BackendNetworkPolicy(made.object, podtemplate.Release{}),
 		"secrets": workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID),
 			strings.Repeat("k", 32)),
 		"statefulsets": backend, "runner/services": workload.BackendService(run),
@@ -91,7 +91,8 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: "+object.Name+
 		"}, spec: {url: 'https://mcp.example.com/mcp'}}")
 	s.Read(object)
-	rendered := workload.Render(object, podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
+	rendered := workload.Render(workload.Input{Object: object},
+		podtemplate.Release{RunnerImage: "freehold.dev/runner:test"})
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}

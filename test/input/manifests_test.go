@@ -133,7 +133,8 @@ func problems(t *testing.T, object *unstructured.Unstructured) []podtemplate.Pro
 	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, server),
 		"decoding what the API server answered")
 	server.Spec.OIDCConfigRef, server.Spec.AuthzConfigRef = nil, nil
-	return workload.Render(server, podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}).Problems
+	return workload.Render(workload.Input{Object: server},
+		podtemplate.Release{RunnerImage: "freehold.dev/runner:test"}).Problems
 }
 
 func isOfOthers(group string) bool {

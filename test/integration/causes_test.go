@@ -333,7 +333,7 @@ var _ = Describe("A proxy that cannot start", func() {
 		plane.Kubelet.Image(image, kit.ImagePullBackOff("unauthorized"))
 		op := operate(s)
 		op.stop()
-		op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: image}})
+		op.start(controllers.Options{Workload: podtemplate.Release{RunnerImage: image}})
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		live := notReady(s, "echo", v1alpha1.ReasonImagePull)

@@ -26,7 +26,7 @@ var _ = It("Defaults of the release reach the proxies that do not say otherwise"
 	backend := backendOf(s, "plain")
 	s.Read(backend)
 	before := backend.Generation
-	release := podtemplate.Options{
+	release := podtemplate.Release{
 		ProxyReplicas: 2,
 		ProxyTemplate: []byte(
 			`{"metadata":{"labels":{"team":"platform"}},"spec":{"tolerations":[{"key":"mcp","operator":"Exists"}]}}`),

@@ -72,12 +72,12 @@ var _ = Describe("The workload generation", func() {
 		s.Apply(git, server("echo", ""))
 		live := serverOf(s, "echo")
 		s.Read(live)
-		options := podtemplate.Options{RunnerImage: runnerImage}
-		hash := workload.Render(live, options).Hash
+		options := podtemplate.Release{RunnerImage: runnerImage}
+		hash := workload.Render(workload.Input{Object: live}, options).Hash
 		if content == "other" {
 			live.Spec.Image = imageTwo
 		}
-		proxy, err := workload.Render(live, options).Proxy(7)
+		proxy, err := workload.Render(workload.Input{Object: live}, options).Proxy(7)
 		Expect(err).NotTo(HaveOccurred())
 		s.Must(s.AsController().Client.Apply(s.Ctx, proxy, client.FieldOwner(string(contract.MCPServerChildren))),
 			"restoring a child")
@@ -209,7 +209,7 @@ var _ = Describe("The workload generation", func() {
 		s.Read(backend)
 		before := backend.DeepCopy()
 		op.stop()
-		op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:next"}})
+		op.start(controllers.Options{Workload: podtemplate.Release{RunnerImage: "freehold.dev/runner:next"}})
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
 		proxy := &appsv1.Deployment{ObjectMeta: called("echo-proxy")}

@@ -49,7 +49,7 @@ func newManual(s *kit.Env, image string, wire func(*rest.Config)) *manual {
 	applier := controllers.NewApplier(direct, direct)
 	Expect(applier.Impersonate(config, kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
 	d.reconciler = mcpserver.New(snapshot.NewReader(kinds.Servers(), d.reader, direct), applier,
-		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: image})
+		events.NewFakeRecorder(1000), podtemplate.Release{RunnerImage: image})
 	return d
 }
 

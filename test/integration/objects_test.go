@@ -22,7 +22,7 @@ import (
 // the release says and what a server hands down gets every child past it.
 var _ = It("A policy that asks for a label on every object is met for every kind", func() {
 	s := newEnv()
-	release := controllers.Options{Workload: podtemplate.Options{Objects: podtemplate.ObjectDefaults{
+	release := controllers.Options{Workload: podtemplate.Release{Objects: podtemplate.ObjectDefaults{
 		Annotations: map[string]string{"example.com/owner": "a@example.com"}, InheritLabels: []string{"team"},
 	}}}
 	statesKeys("team", "example.com/owner")

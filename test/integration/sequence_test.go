@@ -66,7 +66,7 @@ var _ = Describe("No state of an MCPServer is called done", func() {
 		s.Apply(git, kit.Server("echo", imageOne, ""))
 		ready(s, "echo")
 		op.stop()
-		op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:next"}})
+		op.start(controllers.Options{Workload: podtemplate.Release{RunnerImage: "freehold.dev/runner:next"}})
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
 	})

@@ -34,8 +34,8 @@ func children(s *kit.Env) []*unstructured.Unstructured {
 	GinkgoHelper()
 	server := serverOf(s, "echo")
 	s.Read(server)
-	options := podtemplate.Options{RunnerImage: runnerImage}
-	rendered := workload.Render(server, options)
+	options := podtemplate.Release{RunnerImage: runnerImage}
+	rendered := workload.Render(workload.Input{Object: server}, options)
 	Expect(rendered.Problems).To(BeEmpty())
 	run := rendered.Claimed(1)
 	owner := workload.OwnerOf(server)

@@ -257,7 +257,7 @@ var _ = It("The first server that fails with a changed configuration holds the o
 
 	By("a new leader of another release holds them too, and a change of a server's own goes on without the login")
 	op.stop()
-	op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:next"}})
+	op.start(controllers.Options{Workload: podtemplate.Release{RunnerImage: "freehold.dev/runner:next"}})
 	s.Apply(git, server("s5", "oidcConfigRef: {name: company}\nargs: [a]"))
 	f.awaitSome("have the other release, and wait", 6,
 		func(live *v1alpha1.MCPServer) bool { return waits(live) && live.Status.Workload.Generation > 1 })

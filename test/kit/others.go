@@ -37,7 +37,7 @@ func (s *Env) Operate() {
 	s.Must(err, "building the operator's scheme")
 	options := controllers.Options{
 		Namespaces: []string{s.Namespace},
-		Workload:   podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true,
+		Workload:   podtemplate.Release{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true,
 	}
 	config := s.Config
 	if s.operator != nil {

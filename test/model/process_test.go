@@ -94,7 +94,7 @@ func operator(process *process) pass {
 		p.broke(err)
 	}
 	reconciler := mcpserver.New(snapshot.NewReader(workloads.Servers(), process.cache, process.client), applier,
-		&events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
+		&events.FakeRecorder{}, podtemplate.Release{RunnerImage: "runner"})
 	reconciler.Now = now
 	configs := sharedconfigs.New(registry.All()[p.kind], process.cache, process.client, applier, &events.FakeRecorder{})
 	configs.Now = now

@@ -47,8 +47,8 @@ type built struct {
 
 func build(t *testing.T, server *v1alpha1.MCPServer, generation int64) built {
 	t.Helper()
-	opts := podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}
-	rendered := workload.Render(server, opts)
+	opts := podtemplate.Release{RunnerImage: "freehold.dev/runner:test"}
+	rendered := workload.Render(workload.Input{Object: server}, opts)
 	if len(rendered.Problems) > 0 {
 		t.Fatalf("the content has problems: %v", rendered.Problems)
 	}

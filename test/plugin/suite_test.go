@@ -57,7 +57,7 @@ func tell(t *testing.T) *story {
 	s.Must(kit.WriteKubeconfig(s.kubeconfig, plane.Config, s.Namespace), "telling a story")
 	s.reconciler = mcpserver.New(snapshot.NewReader(kinds.Servers(), plane.Client, plane.Client),
 		controllers.NewApplier(plane.Client, plane.Client),
-		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
+		events.NewFakeRecorder(1000), podtemplate.Release{RunnerImage: "freehold.dev/runner:test"})
 	return s
 }
 

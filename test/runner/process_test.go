@@ -74,7 +74,7 @@ func newServer(t *testing.T) *server {
 func (s *server) claim(generation int64, image string) runconfig.RunConfig {
 	s.Helper()
 	s.object.Spec.Image = image
-	rendered := workload.Render(&s.object, podtemplate.Options{RunnerImage: "runner:1"})
+	rendered := workload.Render(workload.Input{Object: &s.object}, podtemplate.Release{RunnerImage: "runner:1"})
 	if len(rendered.Problems) > 0 {
 		s.Fatal(rendered.Problems)
 	}

@@ -47,8 +47,8 @@ func TestThePublishedPathsLeadToTheProxy(t *testing.T) {
 	login := &v1alpha1.MCPOIDCConfig{
 		Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}},
 	}
-	rendered := workload.Render(server,
-		podtemplate.Options{RunnerImage: "freehold.dev/runner:test", Configs: registry.Read(login)})
+	rendered := workload.Render(workload.Input{Object: server, Configs: registry.Read(login)},
+		podtemplate.Release{RunnerImage: "freehold.dev/runner:test"})
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}

@@ -125,7 +125,7 @@ func rendered(s server, command []string, env map[string]string, port int) (runc
 		spec.Env = append(spec.Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	object := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "wild", Name: "wild", UID: "1"}, Spec: spec}
-	out := workload.Render(object, podtemplate.Options{RunnerImage: "runner"})
+	out := workload.Render(workload.Input{Object: object}, podtemplate.Release{RunnerImage: "runner"})
 	if err := podtemplate.AsError(out.Problems); err != nil {
 		return runconfig.RunConfig{}, err
 	}

@@ -85,12 +85,12 @@ func (s statement) String() string {
 	return fmt.Sprintf("%s on %T", s.manager, s.empty)
 }
 
-var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: corev1.PullIfNotPresent}
+var options = podtemplate.Release{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: corev1.PullIfNotPresent}
 
 // content is what a server's pods run, as generation of the workload.
 func (d *fixture) content(server *v1alpha1.MCPServer, generation int64) runconfig.RunConfig {
 	d.Helper()
-	rendered := workload.Render(server, options)
+	rendered := workload.Render(workload.Input{Object: server}, options)
 	if len(rendered.Problems) > 0 {
 		d.Fatalf("the server cannot be rendered: %v", rendered.Problems)
 	}
@@ -100,7 +100,7 @@ func (d *fixture) content(server *v1alpha1.MCPServer, generation int64) runconfi
 // children are the intents that give birth to an object.
 func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) []statement {
 	d.Helper()
-	owner, rendered := workload.OwnerOf(server), workload.Render(server, options)
+	owner, rendered := workload.OwnerOf(server), workload.Render(workload.Input{Object: server}, options)
 	config, err := rendered.ConfigMap(run.Workload.Generation)
 	d.Must(err, "building the run config")
 	proxy, err := rendered.Proxy(run.Workload.Generation)
@@ -121,7 +121,7 @@ func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) 
 		{contract.RunnerBackend, &appsv1.StatefulSet{}, backend, atVersion},
 		{
 			contract.MCPServerChildren, &networkingv1.NetworkPolicy{},
-			workload.BackendNetworkPolicy(closed, podtemplate.Options{}), nil,
+			workload.BackendNetworkPolicy(closed, podtemplate.Release{}), nil,
 		},
 	}
 }

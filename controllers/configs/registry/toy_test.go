@@ -22,7 +22,8 @@ func TestAThirdKindIsOnePackageAndALine(t *testing.T) {
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "echo"}}
 	server.Spec.Image, server.Spec.ToolConfigRef = "i", &v1alpha1.LocalReference{Name: "few"}
 	render := func(configs ...frame.Object) workload.Rendered {
-		return workload.Render(server, podtemplate.Options{RunnerImage: "r", Configs: registry.Read(configs...)})
+		return workload.Render(workload.Input{Object: server, Configs: registry.Read(configs...)},
+			podtemplate.Release{RunnerImage: "r"})
 	}
 	if got := render(); len(got.Content.NotEnforced) != 1 || workload.Guarded(&server.Spec) {
 		t.Fatalf("without the kind it is %+v", got.Content)
@@ -57,7 +58,7 @@ func TestAThirdKindIsOnePackageAndALine(t *testing.T) {
 	verdict, _ := known.Verdict(toy.Kind{}, toy.Saying("https://a.example.com"))
 	set := registry.Bind(server, registry.Read(toy.Saying("https://b.example.com")))
 	before, told := set.Before("MCPToolConfig", &first.Content.Proxy, verdict.Hash)
-	again := workload.Render(server, podtemplate.Options{RunnerImage: "r", Configs: before})
+	again := workload.Render(workload.Input{Object: server, Configs: before}, podtemplate.Release{RunnerImage: "r"})
 	if !told || again.Hash != first.Hash {
 		t.Error("what it said before cannot be rendered again")
 	}

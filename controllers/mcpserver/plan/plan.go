@@ -73,7 +73,7 @@ type maker struct {
 	s *snapshot.Snapshot
 	// owner has what the release and the server say of all objects.
 	owner   workload.Owner
-	release podtemplate.Options
+	release podtemplate.Release
 	// turns are how far the server is with each configuration that it refers to.
 	turns []rollout.Turn
 	// waitsFor is a configuration whose content it is not the server's turn to take: it goes on with what it has of it.
@@ -91,7 +91,7 @@ type maker struct {
 }
 
 // Make decides what a pass over a server does that asks for the content of digests.
-func Make(s *snapshot.Snapshot, digests render.Digests, release podtemplate.Options) Plan {
+func Make(s *snapshot.Snapshot, digests render.Digests, release podtemplate.Release) Plan {
 	m := &maker{
 		Plan: &Plan{}, s: s, release: release, owner: workload.OwnerWith(s.Object, release.Objects), turns: s.Configs.Turns,
 	}

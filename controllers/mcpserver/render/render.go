@@ -1,5 +1,5 @@
 // Package render turns what a server asks for into content: a Digest, by which package plan decides, and the manifests
-// that carry it, which are made when one has to be written. What came of an Input is remembered, by all of it.
+// that carry it, which are made when one has to be written. What came of an input is remembered, by all of it.
 package render
 
 import (
@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -65,19 +64,18 @@ const (
 
 // Renderer renders for one release.
 type Renderer struct {
-	Release          podtemplate.Options
+	Release          podtemplate.Release
 	digests, renders *lru.Cache
 }
 
 // New returns a Renderer.
-func New(release podtemplate.Options) *Renderer {
+func New(release podtemplate.Release) *Renderer {
 	return &Renderer{Release: release, digests: lru.New(remembered), renders: lru.New(lately)}
 }
 
-// Input is all that content depends on, beside the release.
-type Input struct {
-	object  kinds.Object
-	configs frame.Set
+// input is what content depends on, beside the release, and its key.
+type input struct {
+	workload.Input
 	// key names all of it, empty where it cannot be encoded.
 	key   string
 	large bool
@@ -109,11 +107,11 @@ func (r *Renderer) Rendered(s *snapshot.Snapshot, key string) workload.Rendered 
 	return r.render(in)
 }
 
-func (r *Renderer) digest(in Input) (d Digest, known bool) {
+func (r *Renderer) digest(in input) (d Digest, known bool) {
 	if found, ok := r.digests.Get(in.key); ok {
 		return found.(Digest), true
 	}
-	if !in.configs.Whole() {
+	if !in.Configs.Whole() {
 		return d, false
 	}
 	d = digestOf(r.render(in))
@@ -139,13 +137,11 @@ func digestOf(rendered workload.Rendered) Digest {
 	return d
 }
 
-func (r *Renderer) render(in Input) workload.Rendered {
+func (r *Renderer) render(in input) workload.Rendered {
 	if known, ok := r.renders.Get(in.key); ok {
 		return known.(workload.Rendered)
 	}
-	options := r.Release
-	options.Configs = in.configs
-	rendered := workload.Render(in.object, options)
+	rendered := workload.Render(in.Input, r.Release)
 	if in.key != "" && !in.large {
 		r.renders.Add(in.key, rendered)
 	}
@@ -153,31 +149,36 @@ func (r *Renderer) render(in Input) workload.Rendered {
 }
 
 // present is with the present content of the configurations that the server refers to.
-func (r *Renderer) present(s *snapshot.Snapshot) Input {
-	return Input{object: r.inputs(s), configs: s.Configs.Refs}.keyed()
+func (r *Renderer) present(s *snapshot.Snapshot) input {
+	return keyed(r.asked(s))
 }
 
 // before is with what the server has of the configurations whose turn it is not; false where it waits for none, and
 // where that cannot be told.
-func (r *Renderer) before(s *snapshot.Snapshot) (in Input, told bool) {
+func (r *Renderer) before(s *snapshot.Snapshot) (had input, told bool) {
 	if s.Configs.Waits() == nil || s.Configs.Ran == nil {
-		return in, false
+		return had, false
 	}
-	in = r.present(s)
+	in := r.asked(s)
 	for _, turn := range s.Configs.Turns {
 		if turn.Admitted {
 			continue
 		}
 		hash := rollout.Of(s.Object).Records(turn, true).Hash
-		if in.configs, told = in.configs.Before(turn.Kind, &s.Configs.Ran.Proxy, hash); !told {
-			return in, false
+		if in.Configs, told = in.Configs.Before(turn.Kind, &s.Configs.Ran.Proxy, hash); !told {
+			return had, false
 		}
 	}
-	return in.keyed(), true
+	return keyed(in), true
 }
 
-// inputs is an object with nothing but what content depends on, so that all of it is in the key.
-func (r *Renderer) inputs(s *snapshot.Snapshot) kinds.Object {
+// asked is what the server asks for now.
+func (r *Renderer) asked(s *snapshot.Snapshot) workload.Input {
+	return workload.Input{Object: r.object(s), Configs: s.Configs.Refs}
+}
+
+// object is that of a snapshot with nothing but what content depends on, so that all of it is in the key.
+func (r *Renderer) object(s *snapshot.Snapshot) kinds.Object {
 	meta := metav1.ObjectMeta{
 		Namespace: s.Object.GetNamespace(), Name: s.Object.GetName(), UID: s.Object.GetUID(),
 		Labels: r.Release.Objects.Of(s.Object).Labels,
@@ -211,22 +212,20 @@ type said struct {
 	Hash, Err        string
 }
 
-// keyed names the input.
-func (in Input) keyed() Input {
-	configs := make([]said, 0, len(in.configs))
-	for _, c := range in.configs {
+// keyed names an input. What cannot be encoded is a problem of the spec, and is not remembered.
+func keyed(in workload.Input) input {
+	configs := make([]said, 0, len(in.Configs))
+	for _, c := range in.Configs {
 		config := said{ConfigRef: c.ConfigRef, Exists: c.Object != nil, Deleting: c.Deleting(), Hash: c.Verdict.Hash}
 		if c.Verdict.Err != nil {
 			config.Err = c.Verdict.Err.Error()
 		}
 		configs = append(configs, config)
 	}
-	data, err := json.Marshal([]any{in.object, configs})
+	data, err := json.Marshal([]any{in.Object, configs})
 	if err != nil {
-		in.key = "" // what cannot be encoded is a problem of the spec, and is not remembered
-		return in
+		return input{Input: in}
 	}
 	sum := sha256.Sum256(data)
-	in.key, in.large = hex.EncodeToString(sum[:]), len(data) > reconcile.LargeObject
-	return in
+	return input{in, hex.EncodeToString(sum[:]), len(data) > reconcile.LargeObject}
 }

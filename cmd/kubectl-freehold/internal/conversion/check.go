@@ -157,14 +157,15 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 // rendered is what is wrong with a server's content. Nothing is said of a configuration that the run
 // does not have.
 func (c *conversion) rendered(object kinds.Object, r run) []podtemplate.Problem {
-	opts := podtemplate.Options{RunnerImage: "runner"}
+	in := workload.Input{Object: object}
 	if login := r.loginOf(c); login != nil {
-		opts.Configs = append(opts.Configs, registry.Read(as[v1alpha1.MCPOIDCConfig](login))...)
+		in.Configs = append(in.Configs, registry.Read(as[v1alpha1.MCPOIDCConfig](login))...)
 	}
 	if policies := r.named("MCPAuthzConfig", c); policies != nil {
-		opts.Configs = append(opts.Configs, registry.Read(as[v1alpha1.MCPAuthzConfig](policies.main))...)
+		in.Configs = append(in.Configs, registry.Read(as[v1alpha1.MCPAuthzConfig](policies.main))...)
 	}
-	return slices.DeleteFunc(workload.Render(object, opts).Problems, func(p podtemplate.Problem) bool {
+	rendered := workload.Render(in, podtemplate.Release{RunnerImage: "runner"})
+	return slices.DeleteFunc(rendered.Problems, func(p podtemplate.Problem) bool {
 		return p.Field == "spec.oidcConfigRef" && r.loginOf(c) == nil || p.Field == "spec.authzConfigRef"
 	})
 }
