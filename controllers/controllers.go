@@ -54,7 +54,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	var registered []reconcile.Kind
-	large, known := &reconcile.Turn{}, store.New()
+	large, known := &reconcile.LargeQueue{}, store.New()
 	for _, kind := range kinds.All() {
 		reader := snapshot.NewReader(kind, cache, mgr.GetAPIReader())
 		reader.Configs, reader.Complaints, reader.Percent = known, said, cmp.Or(options.ConfigRolloutShare, reader.Percent)

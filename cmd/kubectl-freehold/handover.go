@@ -45,7 +45,7 @@ func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r rele
 	if err != nil {
 		return err
 	}
-	if _, err := applier.As(ownership.Manager(r.to)).Apply(ctx, u, values, apply.AtVersion, apply.Restated); err != nil {
+	if _, err := applier.As(ownership.Manager(r.to)).Apply(ctx, u, values, apply.AtVersion, apply.KeepOwned); err != nil {
 		return err
 	}
 	if r.dryRun {

@@ -124,12 +124,12 @@ func (l *loop) run(ctx context.Context) {
 // next is when another pass is due though nothing happens, 0 if none is. pause is
 // that before what failed, or was refused, is tried again.
 func next(report backend.Report, err error, pause **wait.Backoff) time.Duration {
-	again := apply.Soonest(report.Again, apply.After(err))
-	if apply.When(err) != apply.Now && apply.Refused(apply.Only(err, apply.Later)) == nil {
+	again := apply.ShortestWait(report.Again, apply.RetryDelay(err))
+	if apply.RetryOf(err) != apply.RetryNow && apply.Refused(apply.OnlyRetried(err, apply.RetryLater)) == nil {
 		*pause = retries()
 		return again
 	}
-	return apply.Soonest(again, (*pause).Step())
+	return apply.ShortestWait(again, (*pause).Step())
 }
 
 // say logs what a pass repaired and took over, what admission changed, and what it

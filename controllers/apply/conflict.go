@@ -35,8 +35,8 @@ type Conflict struct {
 	Fields []string
 	// Others are the managers that hold Fields now, sorted; empty if the fields were removed.
 	Others []string
-	// Again is the time until the next repair, 0 if there is none.
-	Again time.Duration
+	// RequeueAfter is the time until the next repair, 0 if there is none.
+	RequeueAfter time.Duration
 }
 
 // String stays the same while the conflict does.
@@ -52,15 +52,15 @@ func (c *Conflict) String() string {
 }
 
 func (c *Conflict) Error() string {
-	if c.Again == 0 {
+	if c.RequeueAfter == 0 {
 		return fmt.Sprintf("field conflict: field manager %s holds %s", quoteAll(c.Others), someOf(c.Fields))
 	}
 	return fmt.Sprintf("field conflict: %s again and again; the next repair is in %s", c.String(),
-		c.Again.Round(time.Second))
+		c.RequeueAfter.Round(time.Second))
 }
 
 // RetryAfter is the pause before the next attempt.
-func (c *Conflict) RetryAfter() time.Duration { return Soonest(c.Again, LaterAfter) }
+func (c *Conflict) RetryAfter() time.Duration { return ShortestWait(c.RequeueAfter, MaxRetryDelay) }
 
 func quoteAll(managers []string) string {
 	var texts []string
@@ -163,7 +163,7 @@ func (w *Writer) repair(
 		repairs = rate.NewLimiter(rate.Every(repairEvery), repairsAtOnce)
 	}
 	if tokens := repairs.TokensAt(w.applier.Now()); tokens < 1 {
-		c.Again = time.Duration((1 - tokens) * float64(repairEvery))
+		c.RequeueAfter = time.Duration((1 - tokens) * float64(repairEvery))
 		return Outcome{}, c
 	}
 	outcome, err := write()

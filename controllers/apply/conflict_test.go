@@ -14,7 +14,7 @@ var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 func TestAConflictIsToldInOneSentence(t *testing.T) {
 	c := &Conflict{
 		Object: contract.Service, Key: types.NamespacedName{Namespace: "ns", Name: "echo-proxy"},
-		Fields: []string{".spec.type"}, Others: []string{"kubectl"}, Again: 59400 * time.Millisecond,
+		Fields: []string{".spec.type"}, Others: []string{"kubectl"}, RequeueAfter: 59400 * time.Millisecond,
 	}
 	if got, want := c.String(), `field manager "kubectl" overwrites .spec.type of Service echo-proxy`; got != want {
 		t.Errorf("it says %q, want %q", got, want)

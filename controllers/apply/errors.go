@@ -19,7 +19,7 @@ var (
 	// ErrForeign means that this manager did not write the object, and that the intent's owner does not control it.
 	// Nothing is written.
 	ErrForeign = errors.New("an object of this name exists that is not controlled by the same owner")
-	// ErrHandedOver is ErrForeign for an object that was handed over, while the caller takes nothing over (Untaken).
+	// ErrHandedOver is ErrForeign for an object that was handed over, while the caller takes nothing over (NoTakeover).
 	ErrHandedOver = fmt.Errorf("%w, and was handed over", ErrForeign)
 	// ErrOwnerGone means that the owner to add is being deleted, or gone.
 	ErrOwnerGone = errors.New("the owner is being deleted, or is gone")

@@ -227,7 +227,7 @@ func TestAnOlderDefinitionIsCalledThat(t *testing.T) {
 		var bad *BadIntent
 		switch {
 		case tc.want == "" && err == nil:
-		case !errors.As(err, &bad) || bad.Error() != tc.want || When(err) != Later:
+		case !errors.As(err, &bad) || bad.Error() != tc.want || RetryOf(err) != RetryLater:
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -47,7 +47,7 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (inten
 	if err != nil {
 		return intent{}, &BadIntent{Err: err}
 	}
-	restated := slices.Contains(opts, Restated)
+	restated := slices.Contains(opts, KeepOwned)
 	if !restated {
 		prune(content)
 	}
@@ -57,7 +57,7 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (inten
 		key:        types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()},
 		content:    content,
 		keepOwned:  restated,
-		noTakeover: slices.Contains(opts, Untaken),
+		noTakeover: slices.Contains(opts, NoTakeover),
 	}
 	if in.gvk.Kind == "" || in.key.Name == "" {
 		return intent{}, &BadIntent{Err: fmt.Errorf("intent without kind or name")}

@@ -31,12 +31,12 @@ type Outcome struct {
 	TakenOver *Takeover
 	// Rewritten is set if the API server stored other values than stated, the first time.
 	Rewritten *Rewrite
-	// Again is the time until the next Apply is due without an event, 0 if none is.
-	Again time.Duration
+	// RequeueAfter is the time until the next Apply is due without an event, 0 if none is.
+	RequeueAfter time.Duration
 }
 
 func (w *Writer) unchangedOutcome(live client.Object, k memoryKey) Outcome {
 	outcome := w.applier.memory.newestOutcome(live, k)
-	outcome.Again = w.resend(k)
+	outcome.RequeueAfter = w.resend(k)
 	return outcome
 }

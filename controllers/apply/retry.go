@@ -15,42 +15,42 @@ type Retry int
 
 // The values of Retry, from the weakest to the strongest.
 const (
-	// Done is for no error.
-	Done Retry = iota
-	// Never is for a defect that no retry cures: *NotGranted and ErrStripped.
-	Never
-	// WithWatch is for an object that changed or went after it was read: ErrStale, ErrExists, ErrGone, ErrReincarnated,
+	// NoRetry is for no error.
+	NoRetry Retry = iota
+	// Terminal is for a defect that no retry cures: *NotGranted and ErrStripped.
+	Terminal
+	// OnEvent is for an object that changed or went after it was read: ErrStale, ErrExists, ErrGone, ErrReincarnated,
 	// ErrOwnerGone, ErrNamespaceTerminating. The event of that change wakes the next pass.
-	WithWatch
-	// Later is for what only another party can change, without an event here: ErrForeign, *Unadoptable, *BadIntent, a
+	OnEvent
+	// RetryLater is for what only another party can change, without an event here: ErrForeign, *Unadoptable, *BadIntent, a
 	// 403 or another refusal, and each error that has a RetryAfter, as *Conflict has.
-	Later
-	// Now is for what may pass by itself: the API server or the network did not answer, the API server was busy (5xx,
+	RetryLater
+	// RetryNow is for what may pass by itself: the API server or the network did not answer, the API server was busy (5xx,
 	// 408, 409, 429), or it did not know the caller (401), as while it starts. A queue retries with a growing pause.
-	Now
+	RetryNow
 )
 
-// LaterAfter is the longest pause of Later, for errors without a RetryAfter.
-const LaterAfter = time.Minute
+// MaxRetryDelay is the longest pause of RetryLater, for errors without a RetryAfter.
+const MaxRetryDelay = time.Minute
 
 type timed interface {
 	error
 	RetryAfter() time.Duration
 }
 
-// When returns when to try again after err; of joined errors the strongest answer counts.
-func When(err error) Retry {
+// RetryOf returns when to try again after err; of joined errors the strongest answer counts.
+func RetryOf(err error) Retry {
 	if err == nil {
-		return Done
+		return NoRetry
 	}
-	when := Done
+	when := NoRetry
 	for _, part := range Parts(err) {
-		when = max(when, retryOf(part))
+		when = max(when, classifyRetry(part))
 	}
 	return when
 }
 
-func retryOf(err error) Retry {
+func classifyRetry(err error) Retry {
 	is := func(targets ...error) bool {
 		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 	}
@@ -62,24 +62,24 @@ func retryOf(err error) Retry {
 	)
 	switch {
 	case errors.As(err, &pause):
-		return Later
+		return RetryLater
 	case errors.As(err, &outside), is(ErrStripped):
-		return Never
+		return Terminal
 	case is(ErrForeign), errors.As(err, &bad):
-		return Later
+		return RetryLater
 	case is(ErrStale, ErrExists, ErrGone, ErrReincarnated, ErrOwnerGone, ErrNamespaceTerminating):
-		return WithWatch
+		return OnEvent
 	case is(context.Canceled, context.DeadlineExceeded) || !errors.As(err, &status):
-		return Now
+		return RetryNow
 	}
 	switch code := status.Status().Code; code {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return Now
+		return RetryNow
 	default:
 		if code >= http.StatusBadRequest && code < http.StatusInternalServerError {
-			return Later
+			return RetryLater
 		}
-		return Now
+		return RetryNow
 	}
 }
 
@@ -99,15 +99,15 @@ func Parts(err error) []error {
 	return all
 }
 
-// Only joins the parts of err whose Retry is one of at, nil if none is.
-func Only(err error, at ...Retry) error {
-	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return !slices.Contains(at, retryOf(e)) })...)
+// OnlyRetried joins the parts of err whose Retry is one of at, nil if none is.
+func OnlyRetried(err error, at ...Retry) error {
+	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return !slices.Contains(at, classifyRetry(e)) })...)
 }
 
 // Refused joins the parts of err that refuse a write, nil if none does: those of Later without a RetryAfter, and
 // those of Never.
 func Refused(err error) error {
-	return errors.Join(slices.DeleteFunc(Parts(Only(err, Later, Never)), func(e error) bool {
+	return errors.Join(slices.DeleteFunc(Parts(OnlyRetried(err, RetryLater, Terminal)), func(e error) bool {
 		var own timed
 		return errors.As(e, &own)
 	})...)
@@ -130,22 +130,22 @@ func WithoutConflicts(err error) error {
 	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return Conflicts(e) != nil })...)
 }
 
-// After is the shortest pause before a part of err is tried again Later, 0 if there is none.
-func After(err error) time.Duration {
+// RetryDelay is the shortest pause before a part of err is tried again by RetryLater, 0 if there is none.
+func RetryDelay(err error) time.Duration {
 	var after time.Duration
-	for _, part := range Parts(Only(err, Later)) {
-		pause := LaterAfter
+	for _, part := range Parts(OnlyRetried(err, RetryLater)) {
+		pause := MaxRetryDelay
 		var own timed
 		if errors.As(part, &own) {
 			pause = own.RetryAfter()
 		}
-		after = Soonest(after, pause)
+		after = ShortestWait(after, pause)
 	}
 	return after
 }
 
-// Soonest is the shortest of the waits above 0, which means never.
-func Soonest(waits ...time.Duration) (first time.Duration) {
+// ShortestWait is the shortest of the waits above 0, which means never.
+func ShortestWait(waits ...time.Duration) (first time.Duration) {
 	for _, wait := range waits {
 		if wait > 0 && (first == 0 || wait < first) {
 			first = wait

@@ -62,11 +62,11 @@ type Option int
 const (
 	// AtVersion makes the write conditional on the resourceVersion that was read. Only versioned grants allow it.
 	AtVersion Option = iota + 1
-	// Restated means that ac was extracted from the live object, not rendered: empty maps and lists are sent as they
+	// KeepOwned means that ac was extracted from the live object, not rendered: empty maps and lists are sent as they
 	// are, and no fields are taken over.
-	Restated
-	// Untaken leaves an object that was handed over alone, and returns ErrHandedOver.
-	Untaken
+	KeepOwned
+	// NoTakeover leaves an object that was handed over alone, and returns ErrHandedOver.
+	NoTakeover
 )
 
 // Apply makes the object match ac, in the fields of the writer's grant. live is the object as it was read, or nil for
@@ -225,7 +225,7 @@ func (w *Writer) send(
 		uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(),
 		stored: made, leftoverReturns: stays, repairs: last.repairs,
 	})
-	outcome := Outcome{Result: Configured, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
+	outcome := Outcome{Result: Configured, UID: f.uid, ResourceVersion: f.resourceVersion, RequeueAfter: w.resend(k)}
 	if fields := made.changed(); len(fields) > 0 && (last.uid != f.uid || !slices.Equal(last.stored.changed(), fields)) {
 		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: fields}
 	}

@@ -222,7 +222,7 @@ func TestFindings(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "statefulsets"}, "echo-backend", errors.New("no"))
 	conflict := &apply.Conflict{
 		Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"},
-		Fields: []string{".spec.type"}, Others: []string{"kubectl"}, Again: 9,
+		Fields: []string{".spec.type"}, Others: []string{"kubectl"}, RequeueAfter: 9,
 	}
 	for name, tc := range map[string]struct {
 		err   error

@@ -119,7 +119,7 @@ func (r *Runner) Learn(facts Facts) { r.learned, r.pendingReport = facts, true }
 
 // Pass reads everything once and applies the run config. ctx must end at SIGTERM: nothing is written after that.
 //
-// The error is one that a retry may cure: the caller retries as apply.When says, after a refusal each minute. The
+// The error is one that a retry may cure: the caller retries as apply.RetryOf says, after a refusal each minute. The
 // report has what a retry cannot cure; the event of the cure wakes the next pass.
 func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	if err := r.Disagreement(); err != nil {
@@ -130,7 +130,7 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	for look := 1; ; look++ {
 		report, err := r.attempt(ctx, reader, live)
 		if !isStale(err) || look == maxAttempts {
-			report.Written, report.Again, report.Standing = r.written, apply.Soonest(r.nextPass, report.Again), r.standing
+			report.Written, report.Again, report.Standing = r.written, apply.ShortestWait(r.nextPass, report.Again), r.standing
 			return report, err
 		}
 		reader, live = r.Live, true
@@ -142,7 +142,7 @@ var errLookLive = errors.New("the cache is not enough to decide")
 
 // isStale reports whether an attempt met an object that changed since it was read.
 func isStale(err error) bool {
-	return errors.Is(err, errLookLive) || apply.Only(err, apply.WithWatch) != nil
+	return errors.Is(err, errLookLive) || apply.OnlyRetried(err, apply.OnEvent) != nil
 }
 
 func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (Report, error) {
@@ -199,12 +199,12 @@ func (r *Runner) applyAs(
 ) error {
 	outcome, err := r.Applier.As(manager).Apply(ctx, live, ac, opts...)
 	for _, c := range apply.Conflicts(err) {
-		r.nextPass = apply.Soonest(r.nextPass, c.RetryAfter())
+		r.nextPass = apply.ShortestWait(r.nextPass, c.RetryAfter())
 	}
 	if outcome.Repaired != nil || outcome.TakenOver != nil || outcome.Rewritten != nil {
 		r.written = append(r.written, outcome)
 	}
-	r.nextPass = apply.Soonest(r.nextPass, outcome.Again)
+	r.nextPass = apply.ShortestWait(r.nextPass, outcome.RequeueAfter)
 	return err
 }
 

@@ -30,7 +30,7 @@ type Reconciler struct {
 	// Percent is how many of a hundred servers take a changed configuration at a time.
 	Percent int
 	// Large and Store are those of the process.
-	Large  *reconcile.Turn
+	Large  *reconcile.LargeQueue
 	Store  *store.Store
 	kind   frame.Kind
 	row    contract.Config
@@ -45,7 +45,7 @@ func New(
 	return &Reconciler{
 		Core:    reconcile.NewCore(applier, recorder, framed(kind.Row())),
 		Percent: rollout.DefaultPercent, kind: kind, row: kind.Row(), reader: reader, live: live,
-		Large: &reconcile.Turn{}, Store: store.New(),
+		Large: &reconcile.LargeQueue{}, Store: store.New(),
 	}
 }
 
@@ -85,7 +85,7 @@ type pass struct {
 // refers to it is held.
 func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	want := desired(w)
-	on, refused := p.HoldWhile(ctx, want.held)
+	on, refused := p.SyncFinalizer(ctx, want.held)
 	if !on {
 		return refused
 	}

@@ -13,7 +13,7 @@ func framed(k contract.Config) reconcile.Kind {
 		GroupVersionKind: k.Object.GroupVersionKind,
 		Finalizer:        k.Finalizer, FinalizerManager: k.FinalizerManager,
 		ConditionsManager: k.ConditionsManager, Conditions: k.Conditions,
-		Expected: []string{v1alpha1.ReasonValid},
+		NormalReasons: []string{v1alpha1.ReasonValid},
 		Managers: []ownership.Manager{k.FinalizerManager, k.ConditionsManager, k.StatusManager},
 	}
 }

@@ -12,7 +12,7 @@ import (
 // last referrer, whose event wakes it, and looks at nothing else: also an invalid
 // configuration goes.
 func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
-	if !p.Held() {
+	if !p.HasFinalizer() {
 		return nil
 	}
 	want := desired(w)

@@ -33,7 +33,7 @@ type Reconciler struct {
 	reader   *snapshot.Reader
 	renderer *render.Renderer
 	// Large is that of the process.
-	Large *reconcile.Turn
+	Large *reconcile.LargeQueue
 }
 
 // New returns a Reconciler of the kind of reader.
@@ -44,7 +44,7 @@ func New(
 	reader.Carried = applier.As(reader.Kind.ChildrenManager).Carried
 	return &Reconciler{
 		Core: reconcile.NewCore(applier, recorder, framed(reader.Kind)), kind: reader.Kind, reader: reader,
-		renderer: render.New(release), Large: &reconcile.Turn{},
+		renderer: render.New(release), Large: &reconcile.LargeQueue{},
 	}
 }
 
@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	p.Patience, p.Served = plan.Limit(object, v1alpha1.ReasonApplyFailed), status.ServedGeneration
+	p.RefusalTimeout, p.Served = plan.Limit(object, v1alpha1.ReasonApplyFailed), status.ServedGeneration
 	s, err := r.reader.Read(ctx, object, r.Now(), turn)
 	if err != nil {
 		return p.End(ctx, err)
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // decideAnew decides with the contents of the configurations, which may be newer than what the cache shows.
 func (r *Reconciler) decideAnew(
-	ctx context.Context, s *snapshot.Snapshot, turn *reconcile.Holder,
+	ctx context.Context, s *snapshot.Snapshot, turn *reconcile.LargeSlot,
 ) (*snapshot.Snapshot, plan.Plan, error) {
 	s, err := r.reader.Contents(ctx, s, turn)
 	if err != nil {

@@ -15,14 +15,14 @@ func framed(kind kinds.Kind) reconcile.Kind {
 		FinalizerManager:  kind.FinalizerManager,
 		ConditionsManager: kind.ConditionsManager,
 		Conditions:        kind.Conditions,
-		Expected: []string{
+		NormalReasons: []string{
 			v1alpha1.ReasonReady, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending,
 			v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero,
 		},
 		// That it starts is no news, the Event of the claim tells that it is updated; a turn, RolledOut of the configuration.
-		Waits: []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
+		SilentReasons: []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
 		// One Event tells a change of what serves, one the creation, and trouble has its own.
-		Renews: []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
+		SilentRecoveries: []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
 		Managers: []ownership.Manager{
 			kind.FinalizerManager, kind.WorkloadManager, kind.ConditionsManager,
 			kind.StatusManager,

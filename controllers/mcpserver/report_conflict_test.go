@@ -177,7 +177,7 @@ func TestAConflictOverTheBackendIsTold(t *testing.T) {
 // Nothing is refused to a server that comes up while another manager overwrites a
 // field: that has a condition of its own, and Ready says the same in every pass.
 func TestAConflictIsNotSaidByReady(t *testing.T) {
-	conflict := fmt.Errorf("applying Service ns/echo-proxy as m: %w", &apply.Conflict{Again: 42 * time.Second})
+	conflict := fmt.Errorf("applying Service ns/echo-proxy as m: %w", &apply.Conflict{RequeueAfter: 42 * time.Second})
 	bad := fmt.Errorf("applying Role ns/echo-runner as m: %w", &apply.BadIntent{Err: errors.New("422")})
 	starting := up(said(v1alpha1.ReasonStarting), func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 })
 	for name, tc := range map[string]struct {

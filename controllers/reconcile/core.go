@@ -42,7 +42,7 @@ type Kind struct {
 	// Expected are the reasons of Ready and Suspended that nobody needs to act on,
 	// and Waits those of Ready that need no Event, as another one tells what began.
 	// After Renews that Ready is True again needs none either.
-	Expected, Waits, Renews []string
+	NormalReasons, SilentReasons, SilentRecoveries []string
 	// Managers are all that write the object itself.
 	Managers []ownership.Manager
 }
@@ -56,24 +56,24 @@ type Core struct {
 	Kind Kind
 	// reworded is when the words of a refusal last changed, by what they are of, and
 	// lastRefused what was refused last, by the object's uid.
-	reworded, lastRefused *lru.Cache
+	messageChanged, lastRefused *lru.Cache
 	// known is the last generation whose spec had no unknown field, by the object's uid.
-	known     *lru.Cache
+	schemaChecked     *lru.Cache
 	contended *contended
 }
 
 // remembered is how many words, refusals and objects a process remembers. Forgetting words
 // or a refusal costs a write.
-const remembered = 1 << 14
+const coreCacheSize = 1 << 14
 
 // NewCore returns what the passes over objects of a kind share.
 func NewCore(applier *apply.Applier, recorder events.EventRecorder, kind Kind) Core {
 	core := Core{
 		Applier: applier, Events: recorder, Now: applier.Now, Kind: kind,
-		reworded: lru.New(remembered), lastRefused: lru.New(remembered), known: lru.New(remembered),
+		messageChanged: lru.New(coreCacheSize), lastRefused: lru.New(coreCacheSize), schemaChecked: lru.New(coreCacheSize),
 		contended: &contended{fields: map[types.NamespacedName]int{}},
 	}
-	applier.OnRestore(core.known.Clear)
+	applier.OnRestore(core.schemaChecked.Clear)
 	return core
 }
 
@@ -85,7 +85,7 @@ type Pass struct {
 	conditions []metav1.Condition
 	// Patience is how long the deletion of the object may be refused before it is Stalled;
 	// ProgressDeadline unless it is set.
-	Patience time.Duration
+	RefusalTimeout time.Duration
 	// Served is what the report says of status.servedGeneration, 0 for nothing, and Phase what it says of status.phase.
 	Served int64
 	Phase  v1alpha1.WorkloadPhase
@@ -95,7 +95,7 @@ type Pass struct {
 	Conflicts []*apply.Conflict
 	// unheld is why the finalizer could not be applied, and unneeded that nothing
 	// has to be held.
-	unheld   error
+	finalizerErr   error
 	unneeded bool
 }
 
@@ -108,7 +108,7 @@ func (c *Core) Begin(
 	if wait, err := c.Applier.Ahead(ctx, object, c.Kind.Managers...); wait > 0 || err != nil {
 		return nil, wait, err
 	}
-	return &Pass{core: c, object: object, conditions: conditions, Patience: ProgressDeadline}, 0, nil
+	return &Pass{core: c, object: object, conditions: conditions, RefusalTimeout: ProgressDeadline}, 0, nil
 }
 
 // ProgressDeadline is for how long nothing may come true before an object is Stalled, where
@@ -117,7 +117,7 @@ const ProgressDeadline = 600 * time.Second
 
 // Due notes when the next pass is due though nothing happens, the soonest of
 // several; 0 is never.
-func (p *Pass) Due(after time.Duration) { p.due = apply.Soonest(p.due, after) }
+func (p *Pass) Due(after time.Duration) { p.due = apply.ShortestWait(p.due, after) }
 
 // Apply writes as a manager (see apply.Writer.Apply), and tells who had changed what
 // it repairs, who had what it takes over, and what admission makes of it.
@@ -143,7 +143,7 @@ func (p *Pass) Apply(
 		p.Event(corev1.EventTypeNormal, "FieldsRewritten", "Apply", fmt.Sprintf(
 			"admission of this cluster changes what Freehold applies to %s; Freehold keeps the changed value", done.Rewritten))
 	}
-	p.Due(done.Again)
+	p.Due(done.RequeueAfter)
 	return done, err
 }
 

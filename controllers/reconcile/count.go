@@ -27,9 +27,9 @@ func result(done apply.Outcome, err error) string {
 	switch {
 	case len(apply.Conflicts(err)) > 0:
 		return metrics.Conflict
-	case apply.When(err) == apply.WithWatch:
+	case apply.RetryOf(err) == apply.OnEvent:
 		return metrics.Moved
-	case apply.When(err) == apply.Now:
+	case apply.RetryOf(err) == apply.RetryNow:
 		return metrics.Failed
 	case err != nil:
 		return metrics.Refused
@@ -44,22 +44,22 @@ func result(done apply.Outcome, err error) string {
 // count counts the pass that ends with err.
 func (p *Pass) count(err error) {
 	metrics.Passes.WithLabelValues(p.core.Kind.Kind, outcome(err)).Inc()
-	p.core.contended.put(p.core.Kind.Kind, client.ObjectKeyFromObject(p.object), p.contends())
+	p.core.contended.put(p.core.Kind.Kind, client.ObjectKeyFromObject(p.object), p.contendedFields())
 }
 
 // outcome is how a pass ends: the strongest of several errors counts.
 func outcome(err error) string {
-	switch apply.When(err) {
-	case apply.Now:
+	switch apply.RetryOf(err) {
+	case apply.RetryNow:
 		return metrics.Failed
-	case apply.Later:
+	case apply.RetryLater:
 		if apply.Refused(err) != nil {
 			return metrics.Refused
 		}
 		return metrics.Waiting
-	case apply.WithWatch:
+	case apply.OnEvent:
 		return metrics.Moved
-	case apply.Never:
+	case apply.Terminal:
 		return metrics.Defect
 	default:
 		return metrics.Done
@@ -68,7 +68,7 @@ func outcome(err error) string {
 
 // contends is how many fields other managers and Freehold state with other values. An
 // object that goes is contended no longer.
-func (p *Pass) contends() int {
+func (p *Pass) contendedFields() int {
 	if p.object.GetDeletionTimestamp() != nil {
 		return 0
 	}

@@ -38,7 +38,7 @@ func TestWhatCameOfAnIntent(t *testing.T) {
 func TestHowAPassEnds(t *testing.T) {
 	for want, err := range map[string]error{
 		"done":    nil,
-		"waiting": &apply.Conflict{Again: 1},
+		"waiting": &apply.Conflict{RequeueAfter: 1},
 		"moved":   errors.Join(nil, apply.ErrGone),
 		"refused": errors.Join(apply.ErrForeign, apply.ErrStale),
 		"failed":  errors.Join(context.DeadlineExceeded, apply.ErrForeign),

@@ -29,15 +29,15 @@ type refusal struct {
 // once, until it is another or has ended.
 func (p *Pass) End(ctx context.Context, err error) (ctrl.Result, error) {
 	p.count(err)
-	if apply.When(err) == apply.Now {
-		return ctrl.Result{}, apply.Only(err, apply.Now, apply.Later, apply.Never)
+	if apply.RetryOf(err) == apply.RetryNow {
+		return ctrl.Result{}, apply.OnlyRetried(err, apply.RetryNow, apply.RetryLater, apply.Terminal)
 	}
-	p.Due(apply.After(err))
+	p.Due(apply.RetryDelay(err))
 	refused := apply.Refused(err)
-	if apply.Only(err, apply.Never) != nil && p.due == 0 {
+	if apply.OnlyRetried(err, apply.Terminal) != nil && p.due == 0 {
 		return ctrl.Result{}, reconcile.TerminalError(refused)
 	}
-	if p.refused(refused) {
+	if p.noteRefusal(refused) {
 		// The queue does not log what is not returned to it.
 		logf.FromContext(ctx).Error(refused, "refused", "again", p.due.String())
 	}
@@ -45,7 +45,7 @@ func (p *Pass) End(ctx context.Context, err error) (ctrl.Result, error) {
 }
 
 // refused notes what was refused, when it is due again, and whether it is news.
-func (p *Pass) refused(err error) (news bool) {
+func (p *Pass) noteRefusal(err error) (news bool) {
 	uid := p.object.GetUID()
 	if err == nil {
 		p.core.lastRefused.Remove(uid)
@@ -53,9 +53,9 @@ func (p *Pass) refused(err error) (news bool) {
 	}
 	remembered, _ := p.core.lastRefused.Get(uid)
 	last, _ := remembered.(refusal)
-	now := refusal{text: err.Error(), wait: max(firstWait, min(2*last.wait, apply.LaterAfter))}
+	now := refusal{text: err.Error(), wait: max(firstWait, min(2*last.wait, apply.MaxRetryDelay))}
 	p.core.lastRefused.Add(uid, now)
-	if apply.Only(err, apply.Later) != nil {
+	if apply.OnlyRetried(err, apply.RetryLater) != nil {
 		p.Due(now.wait)
 	}
 	return now.text != last.text

@@ -25,7 +25,7 @@ func pass(due time.Duration) *Pass {
 	}
 }
 
-// What is tried again and when is apply.When's to say: its table is in
+// What is tried again and when is apply.RetryOf's to say: its table is in
 // controllers/apply.
 func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
 	broken, bad, outside := errors.New("timeout"), &apply.BadIntent{Err: errors.New("422")},
@@ -39,7 +39,7 @@ func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
 		"no error":                           {nil, 0, false, false},
 		"an object that moved":               {apply.ErrStale, 0, false, false},
 		"a refused intent":                   {bad, time.Second, false, false},
-		"a field conflict":                   {&apply.Conflict{Again: 40 * time.Second}, 40 * time.Second, false, false},
+		"a field conflict":                   {&apply.Conflict{RequeueAfter: 40 * time.Second}, 40 * time.Second, false, false},
 		"an intent outside the contract":     {outside, 0, false, true},
 		"a refused intent and one outside":   {errors.Join(outside, bad), time.Second, false, false},
 		"a broken server":                    {broken, 0, true, false},
@@ -57,7 +57,7 @@ func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
 			}
 			// A time beside an error would be dropped by the queue.
 			if waits, err := pass(3*time.Second).End(t.Context(), tc.err); (err != nil && waits != ctrl.Result{}) ||
-				(err == nil && waits.RequeueAfter != apply.Soonest(3*time.Second, tc.after)) {
+				(err == nil && waits.RequeueAfter != apply.ShortestWait(3*time.Second, tc.after)) {
 				t.Errorf("with a wait the result is %+v beside %v", waits, err)
 			}
 			if tc.retried && errors.Is(err, apply.ErrStale) {

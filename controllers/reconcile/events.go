@@ -48,11 +48,11 @@ func (p *Pass) announce(found map[string]conditions.Finding) {
 	}
 	c := meta.FindStatusCondition(p.conditions, conditionType)
 	f, ok := found[conditionType]
-	told := slices.Contains(p.core.Kind.Waits, f.Reason) ||
-		c != nil && f.Status == metav1.ConditionTrue && slices.Contains(p.core.Kind.Renews, c.Reason)
-	if ok && !told && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
+	silent := slices.Contains(p.core.Kind.SilentReasons, f.Reason) ||
+		c != nil && f.Status == metav1.ConditionTrue && slices.Contains(p.core.Kind.SilentRecoveries, c.Reason)
+	if ok && !silent && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
 		kind := corev1.EventTypeWarning
-		if f.Reason == v1alpha1.ReasonDeleting || slices.Contains(p.core.Kind.Expected, f.Reason) {
+		if f.Reason == v1alpha1.ReasonDeleting || slices.Contains(p.core.Kind.NormalReasons, f.Reason) {
 			kind = corev1.EventTypeNormal
 		}
 		p.Event(kind, f.Reason, "Reconcile", f.Message)

@@ -24,33 +24,33 @@ import (
 func (p *Pass) AddFinalizer(ctx context.Context) (on bool, err error) {
 	intent := p.intent()
 	intent.WithFinalizers(p.core.Kind.Finalizer)
-	held, err := p.Apply(ctx, p.core.Kind.FinalizerManager, p.object, intent)
-	p.unheld = err
-	p.tellShared(held)
-	return apply.When(err) != apply.WithWatch && (err != nil || held.Result == apply.Unchanged), err
+	applied, err := p.Apply(ctx, p.core.Kind.FinalizerManager, p.object, intent)
+	p.finalizerErr = err
+	p.warnOfSharedFinalizer(applied)
+	return apply.RetryOf(err) != apply.OnEvent && (err != nil || applied.Result == apply.Unchanged), err
 }
 
 // Held reports whether the object carries the finalizer.
-func (p *Pass) Held() bool { return slices.Contains(p.object.GetFinalizers(), p.core.Kind.Finalizer) }
+func (p *Pass) HasFinalizer() bool { return slices.Contains(p.object.GetFinalizers(), p.core.Kind.Finalizer) }
 
 // HoldWhile is AddFinalizer while something has to be held. Else it gives up the
 // finalizer, which stays if another manager holds it too.
-func (p *Pass) HoldWhile(ctx context.Context, needed bool) (on bool, err error) {
+func (p *Pass) SyncFinalizer(ctx context.Context, needed bool) (on bool, err error) {
 	if needed {
 		return p.AddFinalizer(ctx)
 	}
 	p.unneeded = true
-	if !p.Held() {
+	if !p.HasFinalizer() {
 		return true, nil
 	}
 	err = p.core.Applier.As(p.core.Kind.FinalizerManager).Release(ctx, p.object)
-	return apply.When(err) != apply.WithWatch, err
+	return apply.RetryOf(err) != apply.OnEvent, err
 }
 
 // RemoveFinalizer removes the finalizer, whoever else states it: for the API server it is
 // theirs as well, and the object would stay for ever.
 func (p *Pass) RemoveFinalizer(ctx context.Context) error {
-	if !p.Held() {
+	if !p.HasFinalizer() {
 		return nil
 	}
 	from, err := p.core.Applier.As(p.core.Kind.FinalizerManager).RemoveFinalizer(ctx, p.object, p.core.Kind.Finalizer)
@@ -58,13 +58,13 @@ func (p *Pass) RemoveFinalizer(ctx context.Context) error {
 		p.Event(corev1.EventTypeNormal, "FinalizerRemoved", "Delete", fmt.Sprintf(
 			"removed the finalizer %s, which %s owned too", p.core.Kind.Finalizer, strings.Join(from, ", ")))
 	}
-	return p.TellRefused(ctx, err)
+	return p.ReportRefusal(ctx, err)
 }
 
 // tellShared tells, once, that other managers state the finalizer too: their manifest would bring
 // it back, to this object or to another one that is made of it.
-func (p *Pass) tellShared(held apply.Outcome) {
-	if held.Result != apply.Configured {
+func (p *Pass) warnOfSharedFinalizer(applied apply.Outcome) {
+	if applied.Result != apply.Configured {
 		return
 	}
 	path := ownership.MustPath(`metadata.finalizers[="` + p.core.Kind.Finalizer + `"]`)
@@ -88,34 +88,34 @@ func (p *Pass) tellShared(held apply.Outcome) {
 
 // ReportDeleting says once how far the object is on its way out, under the
 // condition that fits: Reconciling, or Stalled if a person must act.
-func (p *Pass) ReportDeleting(ctx context.Context, movement, message string) error {
-	return p.reportLeaving(ctx, movement, v1alpha1.ReasonDeleting, message)
+func (p *Pass) ReportDeleting(ctx context.Context, condition, message string) error {
+	return p.reportDeletion(ctx, condition, v1alpha1.ReasonDeleting, message)
 }
 
-func (p *Pass) reportLeaving(ctx context.Context, movement, reason, message string) error {
+func (p *Pass) reportDeletion(ctx context.Context, condition, reason, message string) error {
 	return p.Report(ctx, map[string]conditions.Finding{
 		v1alpha1.ConditionReady: conditions.False(reason, message),
-		movement:                conditions.True(reason, message),
+		condition:                conditions.True(reason, message),
 	})
 }
 
 // TellRefused says what of err is a refusal that keeps the object from going, and returns
 // err. What refuses it may be about to end, so the object is Reconciling, and Stalled once
 // it was refused for as long as Patience.
-func (p *Pass) TellRefused(ctx context.Context, err error) error {
+func (p *Pass) ReportRefusal(ctx context.Context, err error) error {
 	refused := apply.Refused(err)
 	if refused == nil {
 		return err
 	}
-	movement := v1alpha1.ConditionReconciling
-	switch waits := p.refusedBefore(movement); {
+	condition := v1alpha1.ConditionReconciling
+	switch waits := p.refusedBefore(condition); {
 	case p.refusedBefore(v1alpha1.ConditionStalled) != nil,
-		waits != nil && p.core.Now().Sub(waits.LastTransitionTime.Time) >= p.Patience:
-		movement = v1alpha1.ConditionStalled
+		waits != nil && p.core.Now().Sub(waits.LastTransitionTime.Time) >= p.RefusalTimeout:
+		condition = v1alpha1.ConditionStalled
 	case waits == nil:
-		p.Anew(movement)
+		p.RestartTransition(condition)
 	}
-	return errors.Join(err, p.reportLeaving(ctx, movement, v1alpha1.ReasonApplyFailed, refused.Error()))
+	return errors.Join(err, p.reportDeletion(ctx, condition, v1alpha1.ReasonApplyFailed, refused.Error()))
 }
 
 // refusedBefore is the condition of a type if it says that this deletion was refused.
@@ -129,12 +129,12 @@ func (p *Pass) refusedBefore(conditionType string) *metav1.Condition {
 }
 
 // unprotected says that the object lacks the finalizer, and why.
-func (p *Pass) unprotected() (conditions.Finding, bool) {
-	if p.core.Kind.Finalizer == "" || p.unneeded || p.Held() || p.object.GetDeletionTimestamp() != nil {
+func (p *Pass) finalizerMissing() (conditions.Finding, bool) {
+	if p.core.Kind.Finalizer == "" || p.unneeded || p.HasFinalizer() || p.object.GetDeletionTimestamp() != nil {
 		return conditions.Finding{}, false
 	}
 	reason, why := v1alpha1.ReasonFieldConflict, "it is removed again and again: take it out of what removes it"
-	if refused := apply.WithoutConflicts(p.unheld); refused != nil {
+	if refused := apply.WithoutConflicts(p.finalizerErr); refused != nil {
 		reason, why = v1alpha1.ReasonApplyFailed, refused.Error()
 	}
 	return conditions.True(reason,

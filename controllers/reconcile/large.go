@@ -53,9 +53,9 @@ const (
 	// turnRetry and turnMost are how long who asks for a turn in vain waits, turnGap is by how
 	// much those of one namespace come apart, and turnGone when one that does not come back
 	// has left the line.
-	turnRetry, turnMost = 100 * time.Millisecond, 5 * time.Second
-	turnGap             = 20 * time.Millisecond
-	turnGone            = time.Second
+	largeRetry, largeRetryMax = 100 * time.Millisecond, 5 * time.Second
+	largeStagger             = 20 * time.Millisecond
+	largeGone            = time.Second
 )
 
 // Turn is for one large object at a time: several at once would need more memory than the
@@ -63,7 +63,7 @@ const (
 // while another one waits, however many of its objects ask. Those of one namespace are served
 // in the order in which they came, so that none waits for ever beside one that is woken all
 // the time. The zero value is free.
-type Turn struct {
+type LargeQueue struct {
 	mu    sync.Mutex
 	taken bool
 	// last is the namespace of the last turn, and line are those that asked in vain, the one
@@ -80,10 +80,10 @@ type waiting struct {
 
 // Take is zero if the object of the namespace may go on; then Leave must be called. Else it
 // is how long to wait before the next try. name names the object and its kind.
-func (t *Turn) Take(namespace, name string, now time.Time) (wait time.Duration) {
+func (t *LargeQueue) Take(namespace, name string, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.line = slices.DeleteFunc(t.line, func(w waiting) bool { return now.Sub(w.due) > turnGone })
+	t.line = slices.DeleteFunc(t.line, func(w waiting) bool { return now.Sub(w.due) > largeGone })
 	place, before, others := len(t.line), 0, false
 	for i, w := range t.line {
 		switch {
@@ -100,7 +100,7 @@ func (t *Turn) Take(namespace, name string, now time.Time) (wait time.Duration) 
 		t.line = slices.Delete(t.line, place, min(place+1, len(t.line)))
 		return 0
 	}
-	wait = min(turnRetry+time.Duration(before)*turnGap, turnMost)
+	wait = min(largeRetry+time.Duration(before)*largeStagger, largeRetryMax)
 	comes := waiting{namespace, name, now.Add(wait)}
 	if place == len(t.line) {
 		t.line = append(t.line, comes)
@@ -110,45 +110,45 @@ func (t *Turn) Take(namespace, name string, now time.Time) (wait time.Duration) 
 }
 
 // Leave ends a turn.
-func (t *Turn) Leave() {
+func (t *LargeQueue) Leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken = false
 }
 
 // Holder is the part of one pass in a Turn.
-type Holder struct {
-	turn            *Turn
+type LargeSlot struct {
+	queue            *LargeQueue
 	namespace, name string
 	held            bool
 }
 
 // Of is the part of a pass over an object of the namespace, whose name names its kind, too.
 // Leave must be called.
-func (t *Turn) Of(namespace, name string) *Holder {
-	return &Holder{turn: t, namespace: namespace, name: name}
+func (t *LargeQueue) Of(namespace, name string) *LargeSlot {
+	return &LargeSlot{queue: t, namespace: namespace, name: name}
 }
 
 // Take is zero if the pass has the turn, else how long to wait.
-func (h *Holder) Take(now time.Time) (wait time.Duration) {
+func (h *LargeSlot) Take(now time.Time) (wait time.Duration) {
 	if !h.held {
-		wait = h.turn.Take(h.namespace, h.name, now)
+		wait = h.queue.Take(h.namespace, h.name, now)
 		h.held = wait == 0
 	}
 	return wait
 }
 
 // Leave gives the turn back if the pass has it.
-func (h *Holder) Leave() {
+func (h *LargeSlot) Leave() {
 	if h.held {
 		h.held = false
-		h.turn.Leave()
+		h.queue.Leave()
 	}
 }
 
 // Read reads an object whole, one that the cache holds in part in the turn: wait is how long
 // to wait for that.
-func (h *Holder) Read(
+func (h *LargeSlot) Read(
 	ctx context.Context, reader, live client.Reader, key client.ObjectKey, obj client.Object,
 	now time.Time,
 ) (wait time.Duration, err error) {

@@ -10,7 +10,7 @@ import (
 // A namespace of many large objects does not keep another one from its turn, nor does
 // one that has left the line.
 func TestNamespacesTakeTurnsAtLargeObjects(t *testing.T) {
-	var large Turn
+	var large LargeQueue
 	now := time.Unix(1000, 0)
 	take := func(namespace string, want bool) {
 		t.Helper()
@@ -29,31 +29,31 @@ func TestNamespacesTakeTurnsAtLargeObjects(t *testing.T) {
 	take("many", true)
 	large.Leave()
 	take("many", false)
-	now = now.Add(turnRetry + turnGap + turnGone + time.Millisecond)
+	now = now.Add(largeRetry + largeStagger + largeGone + time.Millisecond)
 	take("many", true)
 }
 
 // Those of one namespace come back one after another, and no later than others wait for.
 func TestWhoAskedInVainComesBackInTurn(t *testing.T) {
-	var large Turn
+	var large LargeQueue
 	now := time.Unix(1000, 0)
 	large.Take("many", "first", now)
 	var last time.Duration
 	for i := range 500 {
 		wait := large.Take("many", fmt.Sprint(i), now)
-		if want := min(turnRetry+time.Duration(i)*turnGap, turnMost); wait != want {
+		if want := min(largeRetry+time.Duration(i)*largeStagger, largeRetryMax); wait != want {
 			t.Fatalf("the %d. comes back after %s, want %s", i, wait, want)
 		}
 		last = wait
 	}
-	if last != turnMost {
+	if last != largeRetryMax {
 		t.Errorf("the last one comes back after %s", last)
 	}
 }
 
 // A pass takes one turn, and gives it back once.
 func TestAPassHoldsOneTurn(t *testing.T) {
-	var large Turn
+	var large LargeQueue
 	now := time.Unix(1000, 0)
 	first, second := large.Of("a", "x"), large.Of("b", "y")
 	once, again := first.Take(now), first.Take(now)
@@ -98,7 +98,7 @@ func (a *agenda) Pop() any {
 
 // run lets workers take turns until those that end have ended, or for as long as most says.
 func (a *agenda) run(most time.Duration) {
-	var large Turn
+	var large LargeQueue
 	start := time.Unix(1000, 0)
 	ends := 0
 	for _, w := range *a {

@@ -48,16 +48,16 @@ func (p *Pass) intent() *intent {
 // is not found goes. What is news is also told as an Event.
 func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) error {
 	status := &statusIntent{ObservedGeneration: new(p.object.GetGeneration()), Phase: p.Phase, ServedGeneration: p.Served}
-	told := map[string]conditions.Finding{} // what was found, in the words that are stated
+	stated := map[string]conditions.Finding{} // what was found, in the words that are stated
 	for _, t := range p.core.Kind.Conditions {
 		f, ok := found[t]
 		if ok {
-			f = p.steady(t, f)
-			told[t] = f
+			f = p.stabilizeMessage(t, f)
+			stated[t] = f
 		}
 		if !ok && t == v1alpha1.ConditionFinalizerMissing {
-			f, ok = p.unprotected()
-			f = p.steady(t, f)
+			f, ok = p.finalizerMissing()
+			f = p.stabilizeMessage(t, f)
 		}
 		if !ok && t == v1alpha1.ConditionUnknownFields {
 			f, ok = p.unknownFields()
@@ -72,30 +72,30 @@ func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) 
 	}
 	intent := p.intent()
 	intent.Status = status
-	said, err := p.Apply(ctx, p.core.Kind.ConditionsManager, p.object, intent)
-	if err == nil && said.Result == apply.Configured {
-		p.announce(told)
+	written, err := p.Apply(ctx, p.core.Kind.ConditionsManager, p.object, intent)
+	if err == nil && written.Result == apply.Configured {
+		p.announce(stated)
 	}
 	return err
 }
 
 // Anew lets the time of a condition begin anew, though its status stays.
-func (p *Pass) Anew(conditionType string) {
+func (p *Pass) RestartTransition(conditionType string) {
 	p.conditions = slices.DeleteFunc(slices.Clone(p.conditions),
 		func(c metav1.Condition) bool { return c.Type == conditionType })
 }
 
 // reworded is how often the words of others may change.
-const reworded = time.Minute
+const messageChangeInterval = time.Minute
 
 // words are those of one condition of one object.
-type words struct {
+type conditionKey struct {
 	object    types.UID
 	condition string
 }
 
 // quoted are the reasons whose words are those of others, also beside ours.
-var quoted = []string{
+var unstableReasons = []string{
 	v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonPodRefused,
 	v1alpha1.ReasonMissingReference,
 	v1alpha1.ReasonVolumeNotMounted, v1alpha1.ReasonPodNotStarted, v1alpha1.ReasonProbeFailed, v1alpha1.ReasonEvicted,
@@ -107,32 +107,32 @@ var quoted = []string{
 // of a broken connection or of two webhooks in turns: each change is a write, which
 // wakes the next pass, which is refused again. So may the last words of a container,
 // which often begin with a time.
-func (p *Pass) steady(conditionType string, now conditions.Finding) conditions.Finding {
-	stands := meta.FindStatusCondition(p.conditions, conditionType)
-	if !slices.Contains(quoted, now.Reason) || stands == nil || stands.Reason != now.Reason ||
-		stands.ObservedGeneration != p.object.GetGeneration() ||
-		stands.Message == now.Message {
+func (p *Pass) stabilizeMessage(conditionType string, now conditions.Finding) conditions.Finding {
+	reported := meta.FindStatusCondition(p.conditions, conditionType)
+	if !slices.Contains(unstableReasons, now.Reason) || reported == nil || reported.Reason != now.Reason ||
+		reported.ObservedGeneration != p.object.GetGeneration() ||
+		reported.Message == now.Message {
 		return now
 	}
-	key := words{p.object.GetUID(), conditionType}
-	remembered, _ := p.core.reworded.Get(key)
-	if last, ok := remembered.(time.Time); !ok || p.core.Now().Sub(last) >= reworded {
-		p.core.reworded.Add(key, p.core.Now())
+	key := conditionKey{p.object.GetUID(), conditionType}
+	remembered, _ := p.core.messageChanged.Get(key)
+	if last, ok := remembered.(time.Time); !ok || p.core.Now().Sub(last) >= messageChangeInterval {
+		p.core.messageChanged.Add(key, p.core.Now())
 		return now
 	}
-	now.Message = stands.Message
+	now.Message = reported.Message
 	return now
 }
 
 // unknownFields says which fields of the spec this program does not know. A spec that
 // has none is looked at once.
 func (p *Pass) unknownFields() (conditions.Finding, bool) {
-	if known, ok := p.core.known.Get(p.object.GetUID()); ok && known == p.object.GetGeneration() {
+	if known, ok := p.core.schemaChecked.Get(p.object.GetUID()); ok && known == p.object.GetGeneration() {
 		return conditions.Finding{}, false
 	}
 	f := conditions.UnknownFields(p.object, p.core.Kind.GroupVersion().String(), p.object.GetManagedFields())
 	if f == nil {
-		p.core.known.Add(p.object.GetUID(), p.object.GetGeneration())
+		p.core.schemaChecked.Add(p.object.GetUID(), p.object.GetGeneration())
 		return conditions.Finding{}, false
 	}
 	return *f, true

@@ -102,7 +102,7 @@ func operator(process *process) pass {
 	return func(ctx context.Context) (time.Duration, error) {
 		result, err := reconciler.Reconcile(ctx, request)
 		of, failed := configs.Reconcile(ctx, request)
-		return apply.Soonest(result.RequeueAfter, of.RequeueAfter), errors.Join(err, failed)
+		return apply.ShortestWait(result.RequeueAfter, of.RequeueAfter), errors.Join(err, failed)
 	}
 }
 

@@ -192,7 +192,7 @@ func (m *mirrored) rests() {
 	before := m.Versions()
 	_ = m.sent()
 	for range 3 {
-		if got := m.putNow(apply.Unchanged); got.Again == 0 {
+		if got := m.putNow(apply.Unchanged); got.RequeueAfter == 0 {
 			m.Error("nobody looks whether it still happens")
 		}
 	}
@@ -241,17 +241,17 @@ func (m *mirrored) isRepaired() {
 // ends is admission that ends: it is noticed when it was asked for again.
 func (m *mirrored) ends(end func()) {
 	m.Helper()
-	m.now = m.now.Add(m.putNow(apply.Unchanged).Again)
+	m.now = m.now.Add(m.putNow(apply.Unchanged).RequeueAfter)
 	if got := m.putNow(apply.Configured); got.Repaired != nil || got.Rewritten != nil {
 		m.Errorf("it is told again: %v, %v", got.Repaired, got.Rewritten)
 	}
 	m.rests()
 	end()
-	m.now = m.now.Add(m.putNow(apply.Unchanged).Again)
+	m.now = m.now.Add(m.putNow(apply.Unchanged).RequeueAfter)
 	if got := m.putNow(apply.Configured); got.Repaired != nil || m.live().Data["image"] != "ours" {
 		m.Errorf("after its end repaired is %v, and the image %s", got.Repaired, m.live().Data["image"])
 	}
-	if got := m.putNow(apply.Unchanged); got.Again != 0 {
+	if got := m.putNow(apply.Unchanged); got.RequeueAfter != 0 {
 		m.Error("there is nothing left to look after")
 	}
 }

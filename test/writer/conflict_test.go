@@ -53,7 +53,7 @@ func TestAConflictIsRepairedOnceAMinute(t *testing.T) {
 				}
 				got, err := d.applier.As(one).Apply(d.Ctx, shown, d.note("note", "ours", "1"))
 				if err != nil {
-					if c := cause[*apply.Conflict](d, err); c.Again > time.Minute || !slices.Equal(c.Others, take.others) {
+					if c := cause[*apply.Conflict](d, err); c.RequeueAfter > time.Minute || !slices.Equal(c.Others, take.others) {
 						t.Fatalf("it is with %v, not %v, or too long: %v", c.Others, take.others, c)
 					}
 					continue

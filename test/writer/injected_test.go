@@ -134,7 +134,7 @@ func TestWhoPutsSomethingBackIsAConflictBesideAdmission(t *testing.T) {
 			d.firmly(apply.Configured, s)
 		}
 		into["an applier"](d, d.live(s), podsOf(d.live(s)).Spec.Containers[0].Name)
-		if c := cause[*apply.Conflict](d, d.refused(s.manager, d.live(s), s.ac, s.opts...)); c.Again == 0 {
+		if c := cause[*apply.Conflict](d, d.refused(s.manager, d.live(s), s.ac, s.opts...)); c.RequeueAfter == 0 {
 			t.Errorf("%s: %v", s, c)
 		}
 	}

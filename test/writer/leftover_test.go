@@ -204,7 +204,7 @@ func TestWhatOthersPutIntoOurContainersIsTakenOff(t *testing.T) {
 				}
 				d.kept(s, was, name)
 				put(d, d.live(s), ours)
-				if c := cause[*apply.Conflict](d, d.refused(s.manager, d.live(s), s.ac, s.opts...)); c.Again == 0 {
+				if c := cause[*apply.Conflict](d, d.refused(s.manager, d.live(s), s.ac, s.opts...)); c.RequeueAfter == 0 {
 					t.Errorf("%s: %v", s, c)
 				}
 			}

@@ -390,7 +390,7 @@ func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
 		live := read(d, &appsv1.Deployment{}, "echo-proxy")
 		stopped, err := workload.ScaledProxy(live, workload.OwnerOf(server), string(proxy.manager), 0)
 		d.Must(err, "scaling")
-		return writer.Apply(d.Ctx, live, stopped, apply.Restated)
+		return writer.Apply(d.Ctx, live, stopped, apply.KeepOwned)
 	})
 	if done.TakenOver != nil {
 		t.Errorf("it took over %s", done.TakenOver)

@@ -24,12 +24,12 @@ func (x *pass) delete(ctx context.Context, action plan.Action) (ends bool) {
 		err = x.stopProxies(ctx, a)
 	case plan.DeleteBackend:
 		report.PodsRemain(x.Pass, a)
-		err = x.TellRefused(ctx, x.Remove(ctx, manager, a.Live))
+		err = x.ReportRefusal(ctx, x.Remove(ctx, manager, a.Live))
 	case plan.DeletePolicy:
 		report.PodsRemain(x.Pass, a)
 		err = x.Remove(ctx, manager, a.Live)
 		if ends = err != nil; ends {
-			err = x.TellRefused(ctx, err)
+			err = x.ReportRefusal(ctx, err)
 		}
 	case plan.ReleaseFinalizer:
 		err = x.RemoveFinalizer(ctx)
@@ -41,11 +41,11 @@ func (x *pass) delete(ctx context.Context, action plan.Action) (ends bool) {
 }
 
 func (x *pass) stopProxies(ctx context.Context, a plan.StopProxies) error {
-	_, err := x.Apply(ctx, x.s.Kind.ChildrenManager, a.Live, a.Intent, apply.AtVersion, apply.Restated)
+	_, err := x.Apply(ctx, x.s.Kind.ChildrenManager, a.Live, a.Intent, apply.AtVersion, apply.KeepOwned)
 	switch {
 	case err == nil:
 		return x.ReportDeleting(ctx, v1alpha1.ConditionReconciling, report.Deleting(x.s, a))
-	case apply.When(err) == apply.WithWatch:
+	case apply.RetryOf(err) == apply.OnEvent:
 		return err
 	}
 	report.NotStopped(x.Pass, err)

@@ -23,7 +23,7 @@ import (
 // objects applies all that is the operator's. Nothing that was handed over is taken over while one object cannot be:
 // half of it would serve nobody. All that stands in the way is then told at once.
 func (x *pass) objects(ctx context.Context, a plan.Objects) error {
-	x.opts = []apply.Option{apply.Untaken}
+	x.opts = []apply.Option{apply.NoTakeover}
 	err := x.group(ctx, a.Steps)
 	if !errors.Is(err, apply.ErrForeign) {
 		return err
@@ -74,7 +74,7 @@ func (x *pass) object(ctx context.Context, action plan.Action) error {
 	case plan.ApplyProxy:
 		return x.proxy(ctx, a)
 	case plan.StopProxy:
-		_, err := x.Apply(ctx, manager, a.Live, a.Intent, apply.AtVersion, apply.Restated)
+		_, err := x.Apply(ctx, manager, a.Live, a.Intent, apply.AtVersion, apply.KeepOwned)
 		return err
 	case plan.RemoveRunConfig:
 		return x.Remove(ctx, manager, a.Live)
@@ -91,7 +91,7 @@ func (x *pass) object(ctx context.Context, action plan.Action) error {
 func (x *pass) identity(ctx context.Context, a plan.ApplyIdentity) (refused error) {
 	opts := x.opts
 	if a.Untaken {
-		opts = []apply.Option{apply.Untaken}
+		opts = []apply.Option{apply.NoTakeover}
 	}
 	for i, part := range a.Children {
 		_, err := x.Apply(ctx, part.Manager, part.Live, part.Intent, opts...)
@@ -102,7 +102,7 @@ func (x *pass) identity(ctx context.Context, a plan.ApplyIdentity) (refused erro
 		if apply.WithoutConflicts(err) == nil {
 			continue
 		}
-		if errors.Is(err, apply.ErrForeign) || part.Lost && apply.When(err) != apply.WithWatch {
+		if errors.Is(err, apply.ErrForeign) || part.Lost && apply.RetryOf(err) != apply.OnEvent {
 			x.ours = i > 0
 			refused = errors.Join(refused, x.unbind(ctx))
 		}
@@ -170,7 +170,7 @@ func (x *pass) gatedProxy(ctx context.Context, proxy *snapshot.Proxy, a plan.App
 			return err
 		}
 	} else {
-		opts = append(opts, apply.Restated)
+		opts = append(opts, apply.KeepOwned)
 	}
 	var left []string
 	if proxy.Exists() {

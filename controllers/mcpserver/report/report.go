@@ -31,7 +31,7 @@ import (
 // old Ready under a new generation. Conditions come last, to tell also who
 // overwrites address and scale. applied is what the writes of the pass came to.
 func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan, applied error) error {
-	if apply.Only(applied, apply.WithWatch) != nil {
+	if apply.OnlyRetried(applied, apply.OnEvent) != nil {
 		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
 	}
 	answer := ready(s, made, applied)
@@ -49,7 +49,7 @@ func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made pl
 	p.Phase = phase(found)
 	// Reconciling begins anew with each wait.
 	if f, moving := found[v1alpha1.ConditionReconciling]; moving && !plan.Waits(s, f.Reason) {
-		p.Anew(v1alpha1.ConditionReconciling)
+		p.RestartTransition(v1alpha1.ConditionReconciling)
 	}
 	return errors.Join(scaled, p.Report(ctx, found))
 }

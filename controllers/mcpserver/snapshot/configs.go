@@ -44,7 +44,7 @@ func (c Configs) Waits() *v1alpha1.WorkloadConfig {
 // read live, unless it is remembered. The configuration is then the one that was read, which may be newer than the
 // cache's: what is decided by it is decided by what is rendered. An error may be that the pass has to wait for its turn
 // at a large one.
-func (r *Reader) Contents(ctx context.Context, s *Snapshot, turn *reconcile.Holder) (*Snapshot, error) {
+func (r *Reader) Contents(ctx context.Context, s *Snapshot, turn *reconcile.LargeSlot) (*Snapshot, error) {
 	refs, whole := slices.Clone(s.Configs.Refs), *s
 	for i := range refs {
 		if err := r.complete(ctx, &refs[i], turn, s.Now); err != nil {
@@ -124,7 +124,7 @@ func (r *Reader) Plan(ctx context.Context, namespace string, config v1alpha1.Wor
 }
 
 // complete reads what a configuration contributes.
-func (r *Reader) complete(ctx context.Context, config *frame.Bound, turn *reconcile.Holder, now time.Time) error {
+func (r *Reader) complete(ctx context.Context, config *frame.Bound, turn *reconcile.LargeSlot, now time.Time) error {
 	if config.Whole() {
 		return nil
 	}

@@ -61,7 +61,7 @@ func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 // What a cache does not show of a server that stops is read live: it holds what has our label, and somebody may
 // have taken that off. What still runs must not be taken for gone.
 func (r *Reader) Read(
-	ctx context.Context, object kinds.Object, now time.Time, turn *reconcile.Holder,
+	ctx context.Context, object kinds.Object, now time.Time, turn *reconcile.LargeSlot,
 ) (s *Snapshot, err error) {
 	objects, err := r.objects(ctx, object)
 	if err != nil {

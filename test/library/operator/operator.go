@@ -67,10 +67,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	_, applied := r.applier.As(HTML).Apply(ctx, live, html(page))
 	_, reported := r.applier.As(Status).Apply(ctx, page, status(page, applied, r.now()))
-	if err = errors.Join(applied, reported); apply.When(err) == apply.Now {
+	if err = errors.Join(applied, reported); apply.RetryOf(err) == apply.RetryNow {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: apply.After(err)}, nil
+	return ctrl.Result{RequeueAfter: apply.RetryDelay(err)}, nil
 }
 
 // html states the ConfigMap of a page, and whose it is.
