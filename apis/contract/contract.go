@@ -19,14 +19,12 @@ func Freehold() ownership.Contract {
 	}
 }
 
-// workloadGrants are those of a kind with a proxy; backend are those of its runner
-// beside the report.
+// workloadGrants are those of a kind with a proxy; backend are its runner's besides the report.
 func workloadGrants(w Workload, backend []ownership.Grant) []ownership.Grant {
 	return slices.Concat(w.grants(), w.children(), w.rights(), backend, []ownership.Grant{w.report()})
 }
 
-// AdoptAnnotation with the value "true" hands a child that stands in another
-// hand over to the server whose child's name it has.
+// AdoptAnnotation with the value "true" hands a child of another owner over to the server whose child's name it has.
 const AdoptAnnotation = "freehold.dev/adopt"
 
 func object(group, version, kind, subresource string) ownership.Object {
@@ -63,9 +61,8 @@ func Kinds() (all []ownership.Object) {
 	return all
 }
 
-// identity is what every child of a server carries: our labels, so that the
-// caches find it, its owner, so that it is collected with the server, and what the
-// release says of the metadata of all.
+// identity is common to all children of a server: our labels, by which the caches find it, its owner, with which it
+// is collected, and the release's metadata.
 var identity = []string{
 	`metadata.labels["app.kubernetes.io/managed-by"]`,
 	`metadata.labels["app.kubernetes.io/name"]`,
@@ -76,7 +73,7 @@ var identity = []string{
 	`metadata.annotations[*]`,
 }
 
-// revision is the workload generation and hash that content carries.
+// revision is the workload generation and hash of the content.
 var revision = []string{
 	`metadata.annotations["freehold.dev/workload-generation"]`,
 	`metadata.annotations["freehold.dev/workload-hash"]`,

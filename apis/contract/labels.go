@@ -10,9 +10,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership/admission"
 )
 
-// Services and NetworkPolicies of a server select its pods by two labels. The rules of
-// this file keep everybody but Freehold from giving them to other pods, which would get
-// the calls and the tokens of that server's callers (ADR 0050).
+// Services and NetworkPolicies of a server select its pods by two labels. These rules keep everybody but Freehold
+// from giving the labels to other pods, which would get the calls and the tokens of that server's callers (ADR 0050).
 
 const (
 	asks = "request.?userInfo.?username.orValue('')"
@@ -21,13 +20,13 @@ const (
 	inTemplate = ".?spec.?template.?metadata.?labels"
 	inPod      = ".?metadata.?labels"
 
-	// actsAsOurs says that the user may act as a controller of ours, and could write the
-	// labels so: an administrator, or a tool that restores for one.
+	// actsAsOurs: the user may impersonate a controller of ours, and could write the labels so. That is an
+	// administrator, or a tool that restores for one.
 	actsAsOurs = "['system:serviceaccount:freehold-system:freehold-mcpserver'].exists(u, " +
 		"authorizer.group('').resource('serviceaccounts')\n" +
 		".namespace(u.split(':')[2]).name(u.split(':')[3]).check('impersonate').allowed())"
 
-	// Kubernetes' controllers have an account each, or all of them one name.
+	// Kubernetes' controllers have an account each, or one name for all.
 	byDeployments = asks + " in ['system:serviceaccount:kube-system:deployment-controller', " +
 		"'system:kube-controller-manager']"
 	byController = asks + " in ['system:serviceaccount:kube-system:replicaset-controller', " +
@@ -40,7 +39,7 @@ const (
 		"[?'app.kubernetes.io/component'].orValue('') == 'backend'"
 )
 
-// byOperator says that a controller of a kind with a proxy asks.
+// byOperator: the request comes from a controller of a kind with a proxy.
 func byOperator() string {
 	var users []string
 	for _, w := range Workloads() {
@@ -49,8 +48,7 @@ func byOperator() string {
 	return asks + " in [" + strings.Join(users, ", ") + "]"
 }
 
-// named says that server is a name that objects of our kinds have in labels; another
-// author's kind has a suffix of its own.
+// named: server is a label of our kinds. Other authors' kinds have their own suffix.
 func named() string {
 	terms := []string{"!server.contains('.')"}
 	for _, w := range Workloads() {
@@ -61,16 +59,14 @@ func named() string {
 	return "(" + strings.Join(terms, " || ") + ")"
 }
 
-// moves says that a request gives pods another server or component. An update by anybody
-// that leaves both as they are is let in.
+// moves: the request gives pods another server or component. An update that leaves both is allowed.
 func moves(in string) string {
 	return "(oldObject == null || ['freehold.dev/server', 'app.kubernetes.io/component'].exists(k, dyn(object)" + in +
 		"[?k] != dyn(oldObject)" + in + "[?k]))"
 }
 
-// What runs under the labels is kept, where no controller takes a change back as ours do
-// that of a Deployment: of a pod the images and what its runner reads, of a ReplicaSet the
-// template, and by what its Deployment finds it again.
+// What runs under the labels is protected where no controller repairs it as ours do a Deployment: a pod's images and
+// what its runner reads, a ReplicaSet's template, and the labels by which its Deployment finds it.
 const (
 	ofPod = "['containers', 'initContainers'].exists(l, dyn(object).?spec[?l].orValue([]).map(c, c.?image) != " +
 		"dyn(oldObject).?spec[?l].orValue([]).map(c, c.?image)) ||\n" +
@@ -83,8 +79,7 @@ const (
 		"!dyn(oldObject).metadata.?ownerReferences.orValue([]).exists(b, b.uid == o.uid))"
 )
 
-// labels holds that only those give pods our labels of whom by is true, where server is
-// the one that the labels name, and that only they change what changes, if any, is true of.
+// labels allows only requests for which by is true to give pods the labels of server, or to make the changes.
 func labels(in, by, changes string) admission.Rule {
 	moved, kept := moves(in), ""
 	if changes != "" {
@@ -112,10 +107,9 @@ func labels(in, by, changes string) admission.Rule {
 	}
 }
 
-// ofItsServer holds a runner to its own server: whoever took its token makes no pods of
-// another one, no Service beside those of the backend, and no pods with the account of a
-// runner. wrong are what else it may not state of the kind, each with how it is said; it
-// is looked for at a create and where one of fields changes.
+// ofItsServer confines a runner to its own server: a stolen token creates no pods of another server, no Service
+// besides the backend's, and no pods with a runner's account. wrong lists what else the runner must not state of the
+// kind, with the messages; it is checked at creation and when one of fields changes.
 func ofItsServer(kind ownership.Object, fields []string, wrong ...string) admission.Rule {
 	const (
 		runs = "request.?options.?fieldManager.orValue('') == '" + string(RunnerBackend) +
@@ -173,9 +167,8 @@ func backendService() admission.Rule {
 	)
 }
 
-// labelPolicies look at what has or makes pods and is not in the contract, or not
-// labelled as ours: at pods of our labels, and at the templates of the two kinds of which
-// such pods may be made.
+// labelPolicies cover objects with pods that are not in the contract, or lack our label: pods with our labels, and
+// the templates of the two kinds that can create them.
 func labelPolicies() []admission.Other {
 	all := &metav1.LabelSelector{}
 	// With what the API server would fill in, as the other policies have it.
@@ -204,7 +197,7 @@ func labelPolicies() []admission.Other {
 			Values: values,
 		}}}
 	}
-	// The API server takes labels of a pod from its status, too, and from what binds it to a node.
+	// The API server also takes labels of a pod from its status, and from its binding to a node.
 	pods := []string{"pods", "pods/status", "pods/binding", "bindings"}
 	return []admission.Other{
 		{

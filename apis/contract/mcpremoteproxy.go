@@ -6,8 +6,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// The managers of the MCPRemoteProxy controller, for the purposes of those of the
-// MCPServer controller.
+// The managers of the MCPRemoteProxy controller, for the purposes of those of the MCPServer controller.
 const (
 	MCPRemoteProxyFinalizer  ownership.Manager = "mcpremoteproxy.freehold.dev/finalizer"
 	MCPRemoteProxyWorkload   ownership.Manager = "mcpremoteproxy.freehold.dev/workload"
@@ -32,7 +31,6 @@ func MCPRemoteProxies() Workload {
 	}
 }
 
-// mcpRemoteProxyRemovals are what the MCPRemoteProxy controller may delete.
 func mcpRemoteProxyRemovals() []ownership.Removal {
 	return []ownership.Removal{{
 		Identity: IdentityMCPRemoteProxy, Object: ConfigMap,

@@ -8,17 +8,15 @@ import (
 
 // The managers of the MCPServer controller.
 const (
-	// MCPServerFinalizer holds our finalizer, and nothing else, so that
-	// releasing it is an apply of nothing.
+	// MCPServerFinalizer owns only our finalizer, so that an empty apply releases it.
 	MCPServerFinalizer ownership.Manager = "mcpserver.freehold.dev/finalizer"
 	// MCPServerWorkload claims workload generations.
 	MCPServerWorkload ownership.Manager = "mcpserver.freehold.dev/workload"
-	// MCPServerConditions states conditions and the generation they speak of.
+	// MCPServerConditions states conditions and their generation.
 	MCPServerConditions ownership.Manager = "mcpserver.freehold.dev/conditions"
 	// MCPServerAddress states what else was observed.
 	MCPServerAddress ownership.Manager = "mcpserver.freehold.dev/status"
-	// MCPServerChildren builds the objects around the proxy, but for the runner's
-	// rights.
+	// MCPServerChildren builds the objects around the proxy, except the runner's rights.
 	MCPServerChildren ownership.Manager = "mcpserver.freehold.dev/children"
 	// MCPServerScale carries spec.replicas to the backend StatefulSet.
 	MCPServerScale ownership.Manager = "mcpserver.freehold.dev/scale"
@@ -27,8 +25,7 @@ const (
 // IdentityMCPServer is the MCPServer controller.
 const IdentityMCPServer = "freehold-mcpserver"
 
-// Finalizer is the finalizer that the MCPServer controller holds while a
-// server's proxy and backend still run.
+// Finalizer holds a server while its proxy and backend still run.
 const Finalizer = "freehold.dev/mcpserver"
 
 // MCPServers is the kind MCPServer.
@@ -45,7 +42,6 @@ func MCPServers() Workload {
 	}
 }
 
-// backendGrants are those of the MCPServer controller for the backend.
 func backendGrants(w Workload) (policy, scale ownership.Grant) {
 	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend",
 		"says who connects to the backend, and what it may connect to",
@@ -57,7 +53,6 @@ func backendGrants(w Workload) (policy, scale ownership.Grant) {
 	}
 }
 
-// mcpServerRemovals are what the MCPServer controller may delete.
 func mcpServerRemovals() []ownership.Removal {
 	return []ownership.Removal{
 		{Identity: IdentityMCPServer, Object: ConfigMap, Why: "a run config that no pod can mount any more"},

@@ -6,12 +6,12 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// IdentityOperator is the operator's process. It reads, reports events and holds
-// the leader's Lease; it writes what is granted as one of Controllers.
+// IdentityOperator is the operator's process. It reads, reports events and holds the leader's Lease; it writes as one
+// of Controllers.
 const IdentityOperator = "freehold-operator"
 
-// LeaseName is the name of the Lease of the operator's leader election. The Lease
-// is a lock and not part of the contract: no manager has a grant on it.
+// LeaseName is the Lease of the operator's leader election. It is a lock and not part of the contract: no manager has
+// a grant on it.
 const LeaseName = "freehold-operator"
 
 // Controllers are the identities that the operator's process writes as.
@@ -23,8 +23,7 @@ func Controllers() []string {
 	return all
 }
 
-// processRights are those of the operator's process, which reads for all its
-// controllers.
+// processRights are those of the operator's process, which reads for all its controllers.
 func processRights() []ownership.Right {
 	right := func(object ownership.Object, why string, verbs ...string) ownership.Right {
 		return ownership.Right{

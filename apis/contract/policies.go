@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership/admission"
 )
 
-// Policies are what the contract does not say of its admission policies. A
-// chart that installs them elsewhere replaces the namespace.
+// Policies are the settings of the contract's admission policies. A chart that is installed elsewhere replaces the
+// namespace.
 func Policies() admission.Options {
 	return admission.Options{
 		Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md",
@@ -29,14 +29,12 @@ func Policies() admission.Options {
 	}
 }
 
-// ObjectDefault stands in the policies for the keys of the chart's objectDefaults, which the
-// chart puts in its place.
+// ObjectDefault is a placeholder in the policies, which the chart replaces by the keys of its objectDefaults.
 const ObjectDefault = "freehold.dev/object-defaults"
 
-// Narrowed is the contract as policies hold it: of the labels and annotations that objects
-// carry beside ours they know the keys. A runner's token is in a pod, and who takes it
-// states none by which another controller acts, as one of DNS does. The proxy's Service
-// has those of spec.proxy.service, which are anybody's.
+// Narrowed is the contract as policies enforce it: they know the keys of the additional labels and annotations of
+// objects. A runner's token is in a pod, and its thief must not state keys that make another controller act, as one
+// of DNS. The proxy's Service has those of spec.proxy.service, which are anybody's.
 func Narrowed() ownership.Contract {
 	c := Freehold()
 	for i := range c.Grants {
@@ -54,18 +52,16 @@ func Narrowed() ownership.Contract {
 	return c
 }
 
-// generation holds that the workload generation of an object of ours never goes
-// back, whoever writes: one hand that lowered it would let an older runner write
-// over newer content. Pods carry the number too, but die with their owner. A
-// number that is none does not hold a right one up. The one way back is an
-// annotation that names the number to go back to: docs/policies.md.
+// generation: the workload generation of an object of ours never decreases, whoever writes: otherwise an older runner
+// could replace newer content. Pods are exempt, because they die with their owner. An invalid number does not block a
+// valid one. The one way back is an annotation with the target number: docs/policies.md.
 func generation() admission.Rule {
 	const (
 		before = "oldObject.metadata.?annotations[?'freehold.dev/workload-generation'].orValue('')"
 		now    = "object.metadata.?annotations[?'freehold.dev/workload-generation'].orValue('')"
 		number = ".matches('^[0-9]{1,18}$')"
 		ours   = ".metadata.?labels[?'app.kubernetes.io/managed-by'].orValue('') == 'freehold'"
-		// An old number that is none, or of an object that was not ours, binds nobody.
+		// An old number that is invalid, or of an object that was not ours, binds nobody.
 		numbered = "oldObject != null && oldObject" + ours + " && " + before + number
 	)
 	return admission.Rule{
@@ -104,10 +100,9 @@ variables.number + ': leave it as it is. To run earlier content, write that cont
 	}
 }
 
-// runtimeServer holds that a report is of the server that it is written to. A
-// server that was deleted and made again under its name may still have a proxy
-// of the one before, whose report names the uid that the runner was started for.
-// What stands there already is left alone.
+// runtimeServer: a report belongs to the server that it is written to. A server that was deleted and created again
+// under its name may still have a proxy of the earlier one, whose report has the uid that the runner was started for.
+// What is reported already is left alone.
 func runtimeServer() admission.Rule {
 	const broken = "oldObject != null && object.?status.?runtime.?serverUID.orValue('') != '' &&\n" +
 		"object.?status.?runtime.?serverUID != oldObject.?status.?runtime.?serverUID && object.status.runtime.serverUID != " +

@@ -10,20 +10,18 @@ import (
 const (
 	// RunnerBackend builds the backend StatefulSet and its Services.
 	RunnerBackend ownership.Manager = "runner.freehold.dev/backend"
-	// RunnerReport states what the runner sees at run time, and RunnerRemoteReport
-	// what that of an MCPRemoteProxy does.
+	// RunnerReport states what a server's runner observes, RunnerRemoteReport what that of an MCPRemoteProxy does.
 	RunnerReport       ownership.Manager = "runner.freehold.dev/report"
 	RunnerRemoteReport ownership.Manager = "runner.freehold.dev/remote"
 )
 
-// IdentityRunner is the runner of one server, where SERVER stands for the name of
-// the MCPServer, and IdentityRemoteRunner that of an MCPRemoteProxy called REMOTE.
+// IdentityRunner is the runner of the MCPServer SERVER, IdentityRemoteRunner that of the MCPRemoteProxy REMOTE.
 const (
 	IdentityRunner       = "SERVER-runner"
 	IdentityRemoteRunner = "REMOTE.remote-runner"
 )
 
-// runner are the grants of the runner in a server's proxy pod on its backend.
+// runner are the grants of a server's runner on its backend.
 func runner() []ownership.Grant {
 	build := func(object ownership.Object, why string, own ...string) ownership.Grant {
 		g := MCPServers().child(IdentityRunner, RunnerBackend, object, "SERVER-backend", why, slices.Concat(revision, own)...)

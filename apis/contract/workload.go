@@ -6,15 +6,13 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Workload is a kind of object with a proxy, and who writes its status and its
-// children.
+// Workload is a kind of object with a proxy, and who writes its status and its children.
 type Workload struct {
 	Object   ownership.Object
 	Identity string
-	// Suffix keeps its children apart from those of another kind; empty for an
-	// MCPServer.
+	// Suffix distinguishes its children from those of another kind; empty for an MCPServer.
 	Suffix string
-	// Backend says that the runner makes a backend.
+	// Backend: the runner creates a backend.
 	Backend bool
 	// Finalizer holds an object until its calls have ended.
 	Finalizer        string
@@ -26,16 +24,16 @@ type Workload struct {
 	Conditions        []string
 	// StatusManager states what else was observed.
 	StatusManager ownership.Manager
-	// ChildrenManager builds the objects around the proxy, but for the runner's rights.
+	// ChildrenManager builds the objects around the proxy, except the runner's rights.
 	ChildrenManager ownership.Manager
 	// RightsManager gives runners their rights.
 	RightsManager ownership.Manager
-	// ReportManager is the runner's, which states what it sees at run time.
+	// ReportManager is the runner's, which states what it observes.
 	ReportManager ownership.Manager
 
-	// word stands for the name of an object in names of children.
+	// word is the placeholder of an object's name in names of children.
 	word string
-	// holds and status say what the finalizer and StatusManager are for.
+	// holds and status describe the purpose of the finalizer and of StatusManager.
 	holds, status string
 	statusFields  []string
 }
@@ -49,8 +47,7 @@ var workloadConditions = []string{
 	"FieldConflict", "FinalizerMissing", "UnknownFields",
 }
 
-// key is the name of a child that may hold a dot, label that of one that is a label
-// of DNS (controllers/workload, names.go).
+// key is the name of a child that may have a dot, label that of a DNS label (controllers/workload, names.go).
 func (w Workload) key(part string) string {
 	if w.Suffix == "" {
 		return w.word + part
@@ -104,7 +101,7 @@ func (w Workload) grants() []ownership.Grant {
 	}
 }
 
-// children are the grants of the kind's controller on what it builds.
+// children are the grants of the kind's controller on its children.
 func (w Workload) children() []ownership.Grant {
 	build := func(object ownership.Object, name, why string, own ...string) ownership.Grant {
 		return w.child(w.Identity, w.ChildrenManager, object, name, why, own...)
@@ -131,7 +128,7 @@ func (w Workload) children() []ownership.Grant {
 	return grants
 }
 
-// rights are the grants that give runners of this kind theirs.
+// rights are the grants that give runners of this kind their rights.
 func (w Workload) rights() []ownership.Grant {
 	return []ownership.Grant{
 		w.child(IdentityRBAC, w.RightsManager, Role, w.key("-runner"), "holds what the runner may do", "rules"),
@@ -140,7 +137,7 @@ func (w Workload) rights() []ownership.Grant {
 	}
 }
 
-// report is the grant of the runner on the status of its owner.
+// report is the runner's grant on the status of its owner.
 func (w Workload) report() ownership.Grant {
 	reported := []string{"status.runtime", "status.conditions[type=BackendAnswers]"}
 	if w.Backend {

@@ -12,27 +12,25 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Manager is the name of a field manager. It is stable: it names a purpose,
-// never an instance, because the API server keeps an entry for every name it
-// has seen and does not cap those of appliers.
+// Manager is the name of a field manager. It is stable and names a purpose, never an instance, because the API server
+// keeps an entry for every name it has seen, without a limit for appliers.
 type Manager string
 
-// Mode says what happens when another manager owns a field of a grant.
+// Mode is what happens when another manager owns a field of a grant.
 type Mode string
 
 const (
 	// Exclusive fields belong to the manager alone: its applies are forced.
 	Exclusive Mode = "exclusive"
-	// Shared fields may be owned by others: applies are not forced, and a
-	// conflict is returned.
+	// Shared fields may be owned by others: applies are not forced, and a conflict is returned.
 	Shared Mode = "shared"
 )
 
-// Object is a kind, or a subresource of it, that grants speak of.
+// Object is a kind, or a subresource of it.
 type Object struct {
 	schema.GroupVersionKind
-	// Subresource is "status", or empty for the main resource. The API server
-	// keeps a separate managedFields entry for each.
+	// Subresource is "status", or empty for the main resource. The API server keeps a separate managedFields entry for
+	// each.
 	Subresource string
 }
 
@@ -44,8 +42,7 @@ func (o Object) String() string {
 	return o.Kind + "/" + o.Subresource
 }
 
-// Resource is the plural of the kind, which the API serves it under, without
-// the subresource.
+// Resource is the plural of the kind in the API, without the subresource.
 func (o Object) Resource() string {
 	if kind := strings.ToLower(o.Kind); vowelY.MatchString(kind) {
 		return kind + "s" // the guess is gatewaies
@@ -61,34 +58,29 @@ type Grant struct {
 	Manager  Manager
 	Identity string
 	Object   Object
-	// Names are the names that the object may have. A word in capital letters,
-	// which no object's name has, says whose name stands there, as SERVER in
-	// SERVER-proxy; it fits text without a dot, so that GATEWAY.gw-runner is not
-	// SERVER-runner. A * fits text without a dash, so that SERVER-run-* of one server
-	// is never that of another, whose name goes on with -run. Empty means any name.
+	// Names are the names that the object may have, empty for any. A word in capital letters, which no object's name
+	// has, is a placeholder for another object's name, as SERVER in SERVER-proxy; it matches text without a dot, so that
+	// GATEWAY.gw-runner is not SERVER-runner. A * matches text without a dash, so that SERVER-run-* of one server never
+	// matches another server whose name continues with -run.
 	Names  []string
 	Fields []Path
 	Mode   Mode
-	// Owner is the kind of the object's owner, which the manager states in
-	// metadata.ownerReferences; zero if it states none. Clusters with
-	// OwnerReferencesPermissionEnforcement ask rights for that, which roles have
-	// (apis/ownership/rbac).
+	// Owner is the kind of the owner that the manager states in metadata.ownerReferences; zero if none. Clusters with
+	// OwnerReferencesPermissionEnforcement require rights for that, which roles have (apis/ownership/rbac).
 	Owner Object
-	// Create says that the object may be born under this manager.
+	// Create: the manager may create the object.
 	Create bool
-	// Versioned says that writes may carry a resourceVersion, because they
-	// rest on a decision about the object as it was read. It is the exception.
+	// Versioned: writes may carry a resourceVersion, because they rest on a decision about the object as it was read. It
+	// is the exception.
 	Versioned bool
-	// Once says that the manager makes the object and never writes it again, nor reads
-	// it: what stands under its name is left as it is, whoever made it. The policies of
-	// apis/ownership/admission refuse the identity each update of such a kind, also of
-	// objects without the label, because an answer to a patch holds the whole object.
+	// Once: the manager creates the object, and never writes or reads it again: an existing object is left as it is,
+	// whoever made it. The policies of apis/ownership/admission refuse the identity each update of such a kind, also of
+	// objects without the label, because an answer to a patch contains the whole object.
 	Once bool
-	// Baseline says that the pods of the object's spec.template stay within the
-	// baseline Pod Security Standard. The policies of apis/ownership/admission
-	// hold it, so that a stolen token of the identity opens no node.
+	// Baseline: the pods of the object's spec.template stay within the baseline Pod Security Standard. The policies of
+	// apis/ownership/admission enforce it, so that a stolen token of the identity opens no node.
 	Baseline bool
-	// Why says in one clause, for people, what the manager is for here.
+	// Why is the manager's purpose here, in one clause for people.
 	Why string
 }
 
@@ -97,7 +89,7 @@ func (g Grant) Covers(field fieldpath.Path) bool {
 	return slices.ContainsFunc(g.Fields, func(p Path) bool { return p.Covers(field) })
 }
 
-// Named reports whether the grant speaks of an object called name.
+// Named reports whether the grant covers an object called name.
 func (g Grant) Named(name string) bool {
 	return len(g.Names) == 0 || slices.ContainsFunc(g.Names, func(pattern string) bool {
 		known, ok := expressions.Load(pattern)
@@ -117,14 +109,13 @@ var (
 	stars    = regexp.MustCompile(`\\\*`)
 )
 
-// NameExpression is a name of a Grant as a regular expression of RE2, for all
-// of a name.
+// NameExpression is a name of a Grant as an anchored regular expression of RE2.
 func NameExpression(pattern string) string {
 	return "^" + capitals.ReplaceAllString(stars.ReplaceAllString(regexp.QuoteMeta(pattern), "[^-]*"), "[^.]+") + "$"
 }
 
-// Outside returns the leaves of fields that are outside the grant, in the
-// notation of the API server's conflict messages.
+// Outside returns the leaves of fields that are outside the grant, in the notation of the API server's conflict
+// messages.
 func (g Grant) Outside(fields *fieldpath.Set) []string {
 	var outside []string
 	// Iterate, not All: breaking out of Set.All panics in v6.4.2.
@@ -136,16 +127,14 @@ func (g Grant) Outside(fields *fieldpath.Set) []string {
 	return outside
 }
 
-// Removal is the right to delete objects of a kind, always with the uid of
-// the object that was read as a precondition.
+// Removal is the right to delete objects of a kind, always with the uid that was read as a precondition.
 type Removal struct {
 	Identity string
 	Object   Object
 	Why      string
 }
 
-// Right is what an identity may ask of the API server beside the writes of its
-// grants and removals: to read, to report events, to act as another.
+// Right is what an identity may do besides its grants and removals: read, report events, impersonate.
 type Right struct {
 	Identity string
 	// Group and Resource are the API's, as mcpservers/finalizers of freehold.dev.
@@ -155,7 +144,7 @@ type Right struct {
 	// Verbs are the API's
 	// (https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb).
 	Verbs []string
-	// Why says in one clause, for people, what it is for.
+	// Why is the purpose, in one clause for people.
 	Why string
 }
 
@@ -168,8 +157,7 @@ type Contract struct {
 	Takeover *Takeover
 }
 
-// Grant returns the grant of manager on the object called name, and whether
-// there is one.
+// Grant returns the grant of manager on the object called name, and whether there is one.
 func (c Contract) Grant(manager Manager, object Object, name string) (Grant, bool) {
 	i := slices.IndexFunc(c.Grants, func(g Grant) bool {
 		return g.Manager == manager && g.Object == object && g.Named(name)
@@ -213,24 +201,22 @@ func (c Contract) Identities() []string {
 	return slices.Compact(identities)
 }
 
-// MayRemove reports whether the contract lets identity delete objects of kind.
+// MayRemove reports whether identity may delete objects of kind.
 func (c Contract) MayRemove(identity string, kind schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(c.Removals, func(r Removal) bool {
 		return r.Identity == identity && r.Object.GroupVersionKind == kind
 	})
 }
 
-// managerName allows KIND.DOMAIN/PURPOSE, kind and purpose of lower-case
-// letters: no place for a pod name, a uid or a number. Domains are what their
-// owners called them.
+// managerName allows KIND.DOMAIN/PURPOSE, kind and purpose of lower-case letters: no place for a pod name, a uid or a
+// number. Domains are free.
 var managerName = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/[a-z]+$`)
 
 var ownerReferences = MustPath("metadata.ownerReferences")
 
-// Check returns one error for each row that breaks a rule of the table: two
-// grants of one manager on one object, or to two identities; two exclusive
-// grants that overlap, a manager name that could hold an instance id, a
-// subresource that creates, a right to anything, or a row that says too little.
+// Check returns one error for each row that breaks a rule of the table: two grants of one manager on one object, or
+// to two identities; two exclusive grants that overlap, a manager name that could contain an instance id, a
+// subresource that creates, a right to anything, or an incomplete row.
 func (c Contract) Check() []error {
 	var errs []error
 	for i, g := range c.Grants {

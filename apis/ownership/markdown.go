@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Markdown is the contract for people: a section for each object, what the
-// words in it mean, who deletes, and what else is allowed. Its headings are of
-// the second level.
+// Markdown is the contract for people: a section for each object, a glossary, who deletes, and what else is allowed.
+// Its headings are of the second level.
 func (c Contract) Markdown() string {
 	var b strings.Builder
 	for _, object := range c.objects() {
@@ -53,7 +52,6 @@ With the uid and the resourceVersion that were read as preconditions: whoever de
 	return b.String()
 }
 
-// rights is the section of what is not a write.
 func (c Contract) rights() string {
 	if len(c.Rights) == 0 {
 		return ""

@@ -8,9 +8,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Notation writes a field of managedFields in the notation of Path, which
-// ParsePath reads back: other than the API server's own, it tells the key of a
-// map from the field of a struct.
+// Notation writes a field of managedFields in the notation of Path, which ParsePath reads back. Unlike the API
+// server's notation, it distinguishes the key of a map from the field of a struct.
 func Notation(field fieldpath.Path) string {
 	var text strings.Builder
 	for _, element := range field {
@@ -23,7 +22,7 @@ func Notation(field fieldpath.Path) string {
 	return text.String()
 }
 
-// NotationOf writes one step of a field: a name, or what stands in brackets.
+// NotationOf writes one step of a field: a name, or brackets.
 func NotationOf(element fieldpath.PathElement) string {
 	switch {
 	case element.FieldName != nil:
@@ -44,7 +43,7 @@ func NotationOf(element fieldpath.PathElement) string {
 	return element.String()
 }
 
-// isBare reports whether a text may stand where a name may.
+// isBare reports whether a text needs no quotes.
 func isBare(text string) bool {
 	return text != "" && strings.IndexFunc(text, func(r rune) bool { return r > 'z' || !isName(byte(r)) }) < 0
 }

@@ -7,8 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Entry returns what a live object says of the fields that manager owns by
-// apply in a subresource, nil if it owns none.
+// Entry returns the managedFields entry of a manager's applies in a subresource, nil if there is none.
 //
 // Update entries of the same name are another owner and do not count:
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers.
@@ -22,14 +21,12 @@ func Entry(entries []metav1.ManagedFieldsEntry, manager Manager, subresource str
 	return nil
 }
 
-// Applied returns the fields of Entry, empty if there is none. It returns an
-// error if they cannot be read.
+// Applied returns the fields of Entry, empty if there is none. It returns an error if they cannot be read.
 func Applied(entries []metav1.ManagedFieldsEntry, manager Manager, subresource string) (*fieldpath.Set, error) {
 	return Fields(metav1.ManagedFieldsEntry{Manager: string(manager), FieldsV1: Entry(entries, manager, subresource)})
 }
 
-// Fields returns the fields that one entry of managedFields lists, empty if it
-// lists none. It returns an error if they cannot be read.
+// Fields returns the fields of one entry of managedFields. It returns an error if they cannot be read.
 func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}
 	if entry.FieldsV1 == nil {
@@ -49,8 +46,8 @@ type Owner struct {
 	Subresource string
 }
 
-// Owners returns who holds field in a live object, in the order of its
-// managedFields. It returns an error if an entry cannot be read.
+// Owners returns who holds field in a live object, in the order of its managedFields. It returns an error if an entry
+// cannot be read.
 func Owners(entries []metav1.ManagedFieldsEntry, field Path) ([]Owner, error) {
 	var owners []Owner
 	for _, entry := range entries {

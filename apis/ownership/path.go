@@ -32,8 +32,7 @@ type step struct {
 	element fieldpath.PathElement
 }
 
-// ParsePath reads the notation described at Path. The error says at which
-// character, counted from zero, the text stops making sense.
+// ParsePath reads the notation described at Path. The error names the first wrong character, counted from zero.
 func ParsePath(text string) (Path, error) {
 	if !utf8.ValidString(text) {
 		return Path{}, fmt.Errorf("path %q is not UTF-8", text)
@@ -53,8 +52,7 @@ func ParsePath(text string) (Path, error) {
 	return path, nil
 }
 
-// MustPath is ParsePath for tables in code; it panics on a path that cannot be
-// read.
+// MustPath is ParsePath for tables in code; it panics on an invalid path.
 func MustPath(text string) Path {
 	path, err := ParsePath(text)
 	if err != nil {
@@ -75,9 +73,9 @@ func Paths(texts ...string) []Path {
 // String is the text the path was read from.
 func (p Path) String() string { return p.text }
 
-// Keys are the path's steps as the API server writes them into managedFields
-// (https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#fieldsv1-v1-meta),
-// for example f:spec and k:{"port":80}; a step that stands for any is *.
+// Keys are the path's steps as in managedFields
+// (https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#fieldsv1-v1-meta), for example f:spec and
+// k:{"port":80}, or * for any.
 func (p Path) Keys() ([]string, error) {
 	keys := make([]string, 0, len(p.steps))
 	for _, s := range p.steps {
@@ -204,8 +202,7 @@ func (p *parser) key() (step, error) {
 	}
 }
 
-// value reads a quoted string, true, false, an integer, or a bare string that
-// ends at a comma or bracket.
+// value reads a quoted string, true, false, an integer, or a bare string that ends at a comma or bracket.
 func (p *parser) value() (value.Value, error) {
 	if !p.done() && p.text[p.at] == '"' {
 		text, err := p.quoted()

@@ -8,18 +8,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Takeover is the right to move fields in managedFields from who holds them to
-// the manager whose they are by the contract: an apply alone takes only values
-// that it changes, and beside an equal one the old owner stays, so that what the
-// manager states no more would stay too.
+// Takeover is the right to move fields in managedFields from their holders to the manager whose they are by the
+// contract. An apply alone takes only values that it changes; beside an equal value the old owner stays, so a field
+// that the manager no longer states would stay too.
 type Takeover struct {
 	// Annotation with the value "true" on an object hands it over.
 	Annotation string
 }
 
-// BeforeFirstApply is the manager to which the API server gives all fields of an
-// object without managedFields, as after a reset, when it is first applied. It
-// stands for nobody who writes, so that nothing it holds would ever go
+// BeforeFirstApply is the manager to which the API server gives all fields of an object without managedFields, as
+// after a reset, at the next apply. Nobody writes as it, so its fields would stay for ever
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields).
 const BeforeFirstApply = "before-first-apply"
 
@@ -28,20 +26,16 @@ func IsReset(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == BeforeFirstApply && entry.Operation == metav1.ManagedFieldsOperationUpdate
 }
 
-// TakeOver returns the managedFields of an object called name as they are once
-// the grant's manager has taken over what the contract gives to it alone, and
-// from whom; nil entries if that is so already. It takes all from BeforeFirstApply
-// and, if the object was handed over, from everybody; else it takes from the others
-// what the manager does not state, which no apply of its own would take away. What
-// BeforeFirstApply holds through another subresource goes to the managers of that
-// subresource: the API server takes no managedFields from a write there. nobodys are
-// fields that no entry has to name and that go as well.
+// TakeOver returns the managedFields of an object called name after the grant's manager has taken over what is its
+// alone, and from whom; nil entries if that is so already. It takes everything from BeforeFirstApply and, if the
+// object was handed over, from everybody; else it takes from others what the manager does not state, which no apply
+// of its own would remove. What BeforeFirstApply holds through another subresource goes to the managers of that
+// subresource: the API server ignores managedFields in a write there. nobodys are fields that need no entry, and that
+// go as well.
 //
-// What others hold by the contract stays theirs, as Judge has it: fields that
-// are nobody's, labels, annotations and items of lists beside those that the
-// manager states, and all that was written through another subresource. stated
-// are the fields that the manager is about to apply: what it takes and does not
-// state, that apply gives up.
+// What others hold by the contract stays theirs, as Judge has it: nobody's fields, labels, annotations and items of
+// lists beside those that the manager states, and all that was written through another subresource. stated are the
+// fields that the manager will apply: that apply gives up what it took and does not state.
 //
 // It returns an error if an entry cannot be read.
 func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsEntry, stated, nobodys *fieldpath.Set,
@@ -90,10 +84,9 @@ func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsE
 	return after, slices.Compact(from), nil
 }
 
-// move returns entries after what one of them holds, but for what is kept, went to the
-// managers of grants whose it is, nil if nothing of it is theirs. What the entry of a
-// reset holds and no grant has becomes nobody's: who states it next has it alone. But a
-// finalizer stays there: the API server removes one of nobody with the last that an applier gives up.
+// move moves the fields of an entry, except kept ones, to the managers of their grants, and returns nil if none has
+// any. Fields of a reset that no grant has become nobody's: the next manager that states one has it alone. But a
+// finalizer stays: the API server removes one of nobody with the last that an applier gives up.
 func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFieldsEntry, to []Grant,
 	kept *fieldpath.Set,
 ) ([]metav1.ManagedFieldsEntry, error) {
@@ -147,8 +140,7 @@ func isFinalizer(field fieldpath.Path) bool {
 	return len(field) == name && field[:name-1].Equals(fieldpath.MakePathOrDie("metadata", "finalizers"))
 }
 
-// given returns entries after the grant's manager has taken fields, at a time that
-// is that of its entry if it had none.
+// given returns entries after the grant's manager has taken fields; at is the time of its entry if it had none.
 func given(entries []metav1.ManagedFieldsEntry, g Grant, fields *fieldpath.Set,
 	at *metav1.Time,
 ) ([]metav1.ManagedFieldsEntry, error) {
@@ -177,7 +169,6 @@ func given(entries []metav1.ManagedFieldsEntry, g Grant, fields *fieldpath.Set,
 	return append(others, mine), nil
 }
 
-// written is a set as managedFields have it.
 func written(set *fieldpath.Set) (*metav1.FieldsV1, error) {
 	text, err := set.ToJSON()
 	if err != nil {

@@ -10,23 +10,22 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Verdict says whether the contract allows that a manager owns a field.
+// Verdict is whether the contract allows that a manager owns a field.
 type Verdict string
 
 const (
 	// Ours is a field of the manager's grant, owned by an apply.
 	Ours Verdict = "ours"
-	// Foreign is a field that the contract gives to no manager, owned by a manager
-	// that is not in the contract. Nothing of the contract touches it.
+	// Foreign is a field that the contract gives to no manager, owned by a manager outside the contract. Nothing of the
+	// contract touches it.
 	Foreign Verdict = "foreign"
-	// Taken is a field that the contract gives to one manager alone, owned by
-	// another one, whether that manager still owns it as well or not.
+	// Taken is a field that the contract gives to one manager alone, and another one owns, whether or not that manager
+	// still owns it as well.
 	Taken Verdict = "taken"
 	// Yielded is a shared field that only other managers own.
 	Yielded Verdict = "yielded"
-	// Stray is a field that a manager of the contract owns other than by an apply
-	// inside its grant: by an Update, or outside its grant, or under a name
-	// that the contract no longer has.
+	// Stray is a field that a manager of the contract owns other than by an apply inside its grant: by an Update, or
+	// outside its grant, or under a former name.
 	Stray Verdict = "stray"
 )
 
@@ -37,18 +36,16 @@ func (v Verdict) Wrong() bool { return v == Taken || v == Stray }
 type Holding struct {
 	Owner
 	Field fieldpath.Path
-	// Time is when the entry last changed, nil if it does not say.
+	// Time is when the entry last changed, nil if unknown.
 	Time *metav1.Time
 	// Verdict is the contract's.
 	Verdict Verdict
-	// Grantee is the manager to whom the contract gives the field, empty if to
-	// none.
+	// Grantee is the manager to whom the contract gives the field, empty if to none.
 	Grantee Manager
 }
 
-// Judge returns who holds which field of an object, each with the contract's
-// verdict, in the order of the fields. kind and name are the object's, entries
-// its managedFields. It returns an error if an entry cannot be read.
+// Judge returns who holds which field of an object, each with the contract's verdict, in the order of the fields.
+// kind and name are the object's, entries its managedFields. It returns an error if an entry cannot be read.
 func (c Contract) Judge(kind schema.GroupKind, name string, entries []metav1.ManagedFieldsEntry) ([]Holding, error) {
 	j := c.judge(kind, name)
 	var holdings []Holding
@@ -75,8 +72,8 @@ func (c Contract) Judge(kind schema.GroupKind, name string, entries []metav1.Man
 	return holdings, nil
 }
 
-// Claims reports whether a field manager's name is one of the contract's, or of
-// the domain of one: an earlier release may have called a manager otherwise.
+// Claims reports whether a field manager's name is in the contract, or in a domain of it: an earlier release may have
+// used another name.
 func (c Contract) Claims(name string) bool {
 	domain, _, found := strings.Cut(name, "/")
 	return found && slices.ContainsFunc(c.Grants, func(g Grant) bool {
@@ -93,7 +90,7 @@ type judge struct {
 	applied map[Manager]*fieldpath.Set
 }
 
-// judge is who judges an object, before it has read its managedFields.
+// judge does not read managedFields yet.
 func (c Contract) judge(kind schema.GroupKind, name string) judge {
 	j := judge{contract: c, applied: map[Manager]*fieldpath.Set{}}
 	for _, g := range c.Grants {
@@ -145,9 +142,8 @@ func (j judge) verdict(h Holding) (Verdict, Manager) {
 	return Yielded, whose
 }
 
-// adds reports whether field lies inside the grant, but beside what its manager
-// states: a label, an annotation or an item of a list that the grant does not
-// name and the manager does not hold. A grant of spec.template does not claim
+// adds reports whether field lies inside the grant, but beside what its manager states: a label, an annotation or an
+// item of a list that the grant does not name and the manager does not hold. A grant of spec.template does not claim
 // the sidecars of others.
 func (g Grant) adds(field fieldpath.Path, j judge) bool {
 	for _, path := range g.Fields {
@@ -158,9 +154,8 @@ func (g Grant) adds(field fieldpath.Path, j judge) bool {
 	return true
 }
 
-// beside reports whether the first step of field after the named ones that is a key or
-// an item is one that manager does not hold. An item that it holds is its own with all
-// that is in it: a variable that others put into a container of ours runs in it.
+// beside reports whether the first key or item in field after the named steps is one that manager does not hold. An
+// item that it holds is its own with all content: a variable that others add to a container of ours runs in it.
 func (j judge) beside(manager Manager, field fieldpath.Path, named int) bool {
 	for i := named; i < len(field); i++ {
 		if keyed(field, i) {
@@ -170,9 +165,8 @@ func (j judge) beside(manager Manager, field fieldpath.Path, named int) bool {
 	return false
 }
 
-// keyed reports whether a step of field is an item of a list, or the key of a
-// label or annotation. Other maps look like structs in managedFields; who adds
-// to those, as to a ConfigMap's data, changes what runs.
+// keyed reports whether a step of field is an item of a list, or the key of a label or annotation. Other maps look
+// like structs in managedFields; whoever adds to those, as to a ConfigMap's data, changes what runs.
 func keyed(field fieldpath.Path, i int) bool {
 	if field[i].FieldName == nil {
 		return true

@@ -17,7 +17,7 @@
 //   - Where the contract has a Takeover, an annotation hands such an object over. Its managedFields are then moved, by
 //     the one write that is neither an apply nor a deletion, and only within the contract.
 //   - The server's answer is the state that is remembered. Where admission changes what an intent states,
-//     Outcome.Rewritten lists it once, and Outcome.RequeueAfter is when an Apply is due that checks whether it still does.
+//     Outcome.Rewritten lists it once, and Outcome.RequeueAfter is when an Apply is due that checks it again.
 //   - The grant, and not the caller, decides whether an apply is forced, and whether it may create.
 //
 // The rules of the API server are those of https://kubernetes.io/docs/reference/using-api/server-side-apply/; what it

@@ -101,11 +101,12 @@ func Parts(err error) []error {
 
 // OnlyRetried joins the parts of err whose Retry is one of at, nil if none is.
 func OnlyRetried(err error, at ...Retry) error {
-	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return !slices.Contains(at, classifyRetry(e)) })...)
+	return errors.Join(slices.DeleteFunc(Parts(err),
+		func(e error) bool { return !slices.Contains(at, classifyRetry(e)) })...)
 }
 
-// Refused joins the parts of err that refuse a write, nil if none does: those of Later without a RetryAfter, and
-// those of Never.
+// Refused joins the parts of err that refuse a write, nil if none does: those of RetryLater without a
+// RetryAfter, and those of Terminal.
 func Refused(err error) error {
 	return errors.Join(slices.DeleteFunc(Parts(OnlyRetried(err, RetryLater, Terminal)), func(e error) bool {
 		var own timed

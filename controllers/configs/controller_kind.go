@@ -14,6 +14,6 @@ func framed(k contract.Config) reconcile.Kind {
 		Finalizer:        k.Finalizer, FinalizerManager: k.FinalizerManager,
 		ConditionsManager: k.ConditionsManager, Conditions: k.Conditions,
 		NormalReasons: []string{v1alpha1.ReasonValid},
-		Managers: []ownership.Manager{k.FinalizerManager, k.ConditionsManager, k.StatusManager},
+		Managers:      []ownership.Manager{k.FinalizerManager, k.ConditionsManager, k.StatusManager},
 	}
 }

@@ -1,11 +1,6 @@
-// Package reconcile is the frame of a pass that all controllers share. A
-// controller reads and decides; the frame writes as a manager, tells what
-// happened, reports, and says how the pass ends.
-//
-// core.go has what the controllers of a process share and one pass of it,
-// finalizer.go adds and removes the finalizer, report.go states the conditions,
-// events.go records Events, end.go turns the end of a pass into what the queue
-// understands, count.go counts for metrics, log.go says what the lines of a log have.
+// Package reconcile is the part of a reconcile that all controllers share. A controller reads and decides; a Pass
+// writes as a field manager, records Events, reports conditions, and ends with what the queue understands. Read
+// Core.Begin, Pass.Apply, Pass.Report and Pass.End first.
 package reconcile
 
 import (
@@ -28,20 +23,18 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// Kind is what the frame is told of a kind of object.
+// Kind describes a kind of object to the passes over it.
 type Kind struct {
 	schema.GroupVersionKind
-	// Finalizer holds an object until the order of its deletion is done, and
-	// FinalizerManager states it; both are empty where nothing has to be held.
+	// Finalizer holds an object until its deletion is complete, and FinalizerManager states it; empty where nothing is
+	// held.
 	Finalizer        string
 	FinalizerManager ownership.Manager
-	// ConditionsManager states the conditions, which are of these types and in
-	// this order.
+	// ConditionsManager states the conditions, of these types and in this order.
 	ConditionsManager ownership.Manager
 	Conditions        []string
-	// Expected are the reasons of Ready and Suspended that nobody needs to act on,
-	// and Waits those of Ready that need no Event, as another one tells what began.
-	// After Renews that Ready is True again needs none either.
+	// NormalReasons of Ready and Suspended need no action: their Events are Normal. SilentReasons of Ready get no Event,
+	// because another one announced what began; nor does a Ready that becomes True again after one of SilentRecoveries.
 	NormalReasons, SilentReasons, SilentRecoveries []string
 	// Managers are all that write the object itself.
 	Managers []ownership.Manager
@@ -51,22 +44,21 @@ type Kind struct {
 type Core struct {
 	Applier *apply.Applier
 	Events  events.EventRecorder
-	// Now is the clock, the applier's. It need not agree with anybody else's.
+	// Now is the applier's clock. It may differ from those of other machines.
 	Now  func() time.Time
 	Kind Kind
-	// reworded is when the words of a refusal last changed, by what they are of, and
-	// lastRefused what was refused last, by the object's uid.
+	// messageChanged is when the message of a condition was last replaced, lastRefused the last refusal, by the object's
+	// uid.
 	messageChanged, lastRefused *lru.Cache
-	// known is the last generation whose spec had no unknown field, by the object's uid.
-	schemaChecked     *lru.Cache
-	contended *contended
+	// schemaChecked is the last generation whose spec had no unknown field, by the object's uid.
+	schemaChecked *lru.Cache
+	contended     *contended
 }
 
-// remembered is how many words, refusals and objects a process remembers. Forgetting words
-// or a refusal costs a write.
+// coreCacheSize bounds each cache. A forgotten message or refusal costs a write.
 const coreCacheSize = 1 << 14
 
-// NewCore returns what the passes over objects of a kind share.
+// NewCore returns a Core whose clock is the applier's.
 func NewCore(applier *apply.Applier, recorder events.EventRecorder, kind Kind) Core {
 	core := Core{
 		Applier: applier, Events: recorder, Now: applier.Now, Kind: kind,
@@ -83,25 +75,23 @@ type Pass struct {
 	// object is as it was read, with these conditions in its status.
 	object     client.Object
 	conditions []metav1.Condition
-	// Patience is how long the deletion of the object may be refused before it is Stalled;
-	// ProgressDeadline unless it is set.
+	// RefusalTimeout is how long the deletion of the object may be refused before it is Stalled; ProgressDeadline unless
+	// set.
 	RefusalTimeout time.Duration
-	// Served is what the report says of status.servedGeneration, 0 for nothing, and Phase what it says of status.phase.
+	// Served and Phase are reported as status.servedGeneration, 0 for none, and status.phase.
 	Served int64
 	Phase  v1alpha1.WorkloadPhase
-	// due is when the next pass is due though nothing happens, 0 for never.
+	// due is the time until the next pass without an event, 0 for never.
 	due time.Duration
 	// Conflicts are the field conflicts that the pass has met.
 	Conflicts []*apply.Conflict
-	// unheld is why the finalizer could not be applied, and unneeded that nothing
-	// has to be held.
-	finalizerErr   error
-	unneeded bool
+	// finalizerErr is why the finalizer could not be applied; unneeded means that nothing has to be held.
+	finalizerErr error
+	unneeded     bool
 }
 
-// Begin returns a pass over an object. An object older than our own last write
-// of it is history, and has no pass: the watch brings the newer one, and wait is
-// when to look again if it does not.
+// Begin returns a pass, or none for an object that is older than our own last write of it: the watch brings the newer
+// one, and wait is when to look again if it does not.
 func (c *Core) Begin(
 	ctx context.Context, object client.Object, conditions []metav1.Condition,
 ) (p *Pass, wait time.Duration, err error) {
@@ -111,16 +101,15 @@ func (c *Core) Begin(
 	return &Pass{core: c, object: object, conditions: conditions, RefusalTimeout: ProgressDeadline}, 0, nil
 }
 
-// ProgressDeadline is for how long nothing may come true before an object is Stalled, where
-// its spec does not say: as long as that of a Deployment.
+// ProgressDeadline is how long an object may make no progress before it is Stalled, unless its spec says so: that of
+// a Deployment.
 const ProgressDeadline = 600 * time.Second
 
-// Due notes when the next pass is due though nothing happens, the soonest of
-// several; 0 is never.
+// Due requests a pass after a time, the shortest of several; 0 is never.
 func (p *Pass) Due(after time.Duration) { p.due = apply.ShortestWait(p.due, after) }
 
-// Apply writes as a manager (see apply.Writer.Apply), and tells who had changed what
-// it repairs, who had what it takes over, and what admission makes of it.
+// Apply writes as a manager (see apply.Writer.Apply), and records Events about repairs, take-overs, and values that
+// admission changes.
 func (p *Pass) Apply(
 	ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration,
 	opts ...apply.Option,

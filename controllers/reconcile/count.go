@@ -12,7 +12,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/metrics"
 )
 
-// countApply counts what came of an intent.
 func countApply(manager ownership.Manager, done apply.Outcome, err error) {
 	metrics.Applies.WithLabelValues(string(manager), result(done, err)).Inc()
 	for _, c := range apply.Conflicts(err) {
@@ -41,13 +40,12 @@ func result(done apply.Outcome, err error) string {
 	return metrics.Unchanged
 }
 
-// count counts the pass that ends with err.
 func (p *Pass) count(err error) {
 	metrics.Passes.WithLabelValues(p.core.Kind.Kind, outcome(err)).Inc()
 	p.core.contended.put(p.core.Kind.Kind, client.ObjectKeyFromObject(p.object), p.contendedFields())
 }
 
-// outcome is how a pass ends: the strongest of several errors counts.
+// outcome is the result of a pass: the strongest of several errors counts.
 func outcome(err error) string {
 	switch apply.RetryOf(err) {
 	case apply.RetryNow:
@@ -66,8 +64,8 @@ func outcome(err error) string {
 	}
 }
 
-// contends is how many fields other managers and Freehold state with other values. An
-// object that goes is contended no longer.
+// contendedFields counts the fields that other managers and Freehold state with other values, none of a deleted
+// object.
 func (p *Pass) contendedFields() int {
 	if p.object.GetDeletionTimestamp() != nil {
 		return 0
@@ -82,7 +80,7 @@ func (p *Pass) contendedFields() int {
 	return len(slices.Compact(fields))
 }
 
-// contended is how many fields are, by object; one without such has no entry.
+// contended counts such fields by object; an object without any has no entry.
 type contended struct {
 	mu     sync.Mutex
 	fields map[types.NamespacedName]int
@@ -99,8 +97,7 @@ func (c *contended) put(kind string, key types.NamespacedName, now int) {
 	c.fields[key] = now
 }
 
-// Gone ends a pass over an object that could not be read: one that is gone needs
-// none, and is counted no longer.
+// Gone ends a pass over an object that could not be read. An object that is gone no longer counts.
 func (c *Core) Gone(key types.NamespacedName, err error) error {
 	if err = client.IgnoreNotFound(err); err == nil {
 		c.contended.put(c.Kind.Kind, key, 0)

@@ -11,22 +11,19 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// A write that was refused is tried again after firstWait, then after twice as long
-// each time, and at least every apply.LaterAfter: what refuses it may be about to
-// learn of a right or a policy.
+// A refused write is tried again after firstWait, then after twice as long each time, up to apply.MaxRetryDelay: the
+// right or policy that it lacks may be on its way.
 const firstWait = time.Second
 
-// refusal is what was refused when a pass over an object last ended.
+// refusal is the last refused write of an object.
 type refusal struct {
 	text string
 	wait time.Duration
 }
 
-// End turns the end of the pass into what the queue understands, by apply.When.
-// Of several things that went wrong each counts by itself: a write that timed
-// out is retried also beside one that was refused. What is due comes after an
-// error that is retried, for the queue takes no time beside it. A refusal is logged
-// once, until it is another or has ended.
+// End returns what the queue does next, by apply.RetryOf. Each of several errors counts by itself: a write that timed
+// out is retried beside one that was refused. The queue takes no time beside an error, so a retry precedes whatever
+// is due. A refusal is logged once, until it changes or ends.
 func (p *Pass) End(ctx context.Context, err error) (ctrl.Result, error) {
 	p.count(err)
 	if apply.RetryOf(err) == apply.RetryNow {
@@ -38,13 +35,13 @@ func (p *Pass) End(ctx context.Context, err error) (ctrl.Result, error) {
 		return ctrl.Result{}, reconcile.TerminalError(refused)
 	}
 	if p.noteRefusal(refused) {
-		// The queue does not log what is not returned to it.
+		// The queue logs only errors that are returned to it.
 		logf.FromContext(ctx).Error(refused, "refused", "again", p.due.String())
 	}
 	return ctrl.Result{RequeueAfter: p.due}, nil
 }
 
-// refused notes what was refused, when it is due again, and whether it is news.
+// noteRefusal remembers the refusal, schedules its retry, and reports whether it is new.
 func (p *Pass) noteRefusal(err error) (news bool) {
 	uid := p.object.GetUID()
 	if err == nil {

@@ -36,10 +36,13 @@ func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
 		retried  bool
 		terminal bool
 	}{
-		"no error":                           {nil, 0, false, false},
-		"an object that moved":               {apply.ErrStale, 0, false, false},
-		"a refused intent":                   {bad, time.Second, false, false},
-		"a field conflict":                   {&apply.Conflict{RequeueAfter: 40 * time.Second}, 40 * time.Second, false, false},
+		"no error":             {nil, 0, false, false},
+		"an object that moved": {apply.ErrStale, 0, false, false},
+		"a refused intent":     {bad, time.Second, false, false},
+		"a field conflict": {
+			&apply.Conflict{RequeueAfter: 40 * time.Second}, 40 * time.Second, false,
+			false,
+		},
 		"an intent outside the contract":     {outside, 0, false, true},
 		"a refused intent and one outside":   {errors.Join(outside, bad), time.Second, false, false},
 		"a broken server":                    {broken, 0, true, false},

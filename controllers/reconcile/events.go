@@ -15,8 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/metrics"
 )
 
-// noteLimit is how much of an Event's note is kept: the API refuses notes of
-// more than 1 kB.
+// The API refuses notes of more than 1 kB.
 const noteLimit = 1000
 
 // Event records an Event about the pass's object.
@@ -28,8 +27,8 @@ func (p *Pass) Event(kind, reason, action, note string) {
 	p.core.Events.Eventf(p.object, nil, kind, reason, action, "%s", note)
 }
 
-// Claimed counts that a workload generation was claimed, and records what it changes.
-// The first changes nothing: whoever made the object knows of it, and Ready is told.
+// Claimed counts a claimed workload generation and records what it changes. The first one gets no Event: the author
+// of the object knows of it, and Ready reports it.
 func (p *Pass) Claimed(generation int64, changes string) {
 	metrics.Claims.WithLabelValues(p.core.Kind.Kind).Inc()
 	if generation > 1 {
@@ -38,9 +37,8 @@ func (p *Pass) Claimed(generation int64, changes string) {
 	}
 }
 
-// announce records as an Event what Ready has become, unless it only waits or has
-// waited, or that the object has stopped, as a warning if a person has to act; and that
-// a field conflict goes on. found has the words that the conditions were given.
+// announce records an Event if Ready (or Suspended, where Ready is absent) changed, unless the reason is silent, and
+// if a field conflict begins. found has the messages as stated.
 func (p *Pass) announce(found map[string]conditions.Finding) {
 	conditionType := v1alpha1.ConditionReady
 	if _, runs := found[conditionType]; !runs {

@@ -18,7 +18,10 @@ func heard(live []metav1.Condition, call func(*Pass)) string {
 	call(&Pass{
 		core: &Core{
 			Events: recorder,
-			Kind:   Kind{NormalReasons: []string{"Starting"}, SilentReasons: []string{"Waiting"}, SilentRecoveries: []string{"Waiting"}},
+			Kind: Kind{
+				NormalReasons: []string{"Starting"}, SilentReasons: []string{"Waiting"},
+				SilentRecoveries: []string{"Waiting"},
+			},
 		},
 		object: &v1alpha1.MCPServer{}, conditions: live,
 	})

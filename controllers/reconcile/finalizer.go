@@ -17,10 +17,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
-// AddFinalizer holds the object until RemoveFinalizer, and reports whether the
-// pass goes on: a write of it, or an object that moved, wakes the next one.
-// Where the write was refused the pass goes on without: the object is then
-// deleted out of order, which Report says.
+// AddFinalizer adds the finalizer, and returns false if it was just added or the object changed: that event wakes the
+// next pass. If the API server refuses the write, the pass continues without a finalizer, and Report says so.
 func (p *Pass) AddFinalizer(ctx context.Context) (on bool, err error) {
 	intent := p.intent()
 	intent.WithFinalizers(p.core.Kind.Finalizer)
@@ -30,11 +28,13 @@ func (p *Pass) AddFinalizer(ctx context.Context) (on bool, err error) {
 	return apply.RetryOf(err) != apply.OnEvent && (err != nil || applied.Result == apply.Unchanged), err
 }
 
-// Held reports whether the object carries the finalizer.
-func (p *Pass) HasFinalizer() bool { return slices.Contains(p.object.GetFinalizers(), p.core.Kind.Finalizer) }
+// HasFinalizer reports whether the object has the finalizer.
+func (p *Pass) HasFinalizer() bool {
+	return slices.Contains(p.object.GetFinalizers(), p.core.Kind.Finalizer)
+}
 
-// HoldWhile is AddFinalizer while something has to be held. Else it gives up the
-// finalizer, which stays if another manager holds it too.
+// SyncFinalizer is AddFinalizer while needed. Else it gives up the finalizer, which stays if another manager owns it
+// too.
 func (p *Pass) SyncFinalizer(ctx context.Context, needed bool) (on bool, err error) {
 	if needed {
 		return p.AddFinalizer(ctx)
@@ -47,8 +47,7 @@ func (p *Pass) SyncFinalizer(ctx context.Context, needed bool) (on bool, err err
 	return apply.RetryOf(err) != apply.OnEvent, err
 }
 
-// RemoveFinalizer removes the finalizer, whoever else states it: for the API server it is
-// theirs as well, and the object would stay for ever.
+// RemoveFinalizer removes the finalizer also where other managers own it: the object would otherwise stay for ever.
 func (p *Pass) RemoveFinalizer(ctx context.Context) error {
 	if !p.HasFinalizer() {
 		return nil
@@ -61,8 +60,8 @@ func (p *Pass) RemoveFinalizer(ctx context.Context) error {
 	return p.ReportRefusal(ctx, err)
 }
 
-// tellShared tells, once, that other managers state the finalizer too: their manifest would bring
-// it back, to this object or to another one that is made of it.
+// warnOfSharedFinalizer records once that other managers state the finalizer too: their manifest brings it back, to
+// this object or to another one made of it.
 func (p *Pass) warnOfSharedFinalizer(applied apply.Outcome) {
 	if applied.Result != apply.Configured {
 		return
@@ -86,8 +85,8 @@ func (p *Pass) warnOfSharedFinalizer(applied apply.Outcome) {
 	}
 }
 
-// ReportDeleting says once how far the object is on its way out, under the
-// condition that fits: Reconciling, or Stalled if a person must act.
+// ReportDeleting reports the progress of the deletion once, under condition: Reconciling, or Stalled if a person must
+// act.
 func (p *Pass) ReportDeleting(ctx context.Context, condition, message string) error {
 	return p.reportDeletion(ctx, condition, v1alpha1.ReasonDeleting, message)
 }
@@ -95,13 +94,12 @@ func (p *Pass) ReportDeleting(ctx context.Context, condition, message string) er
 func (p *Pass) reportDeletion(ctx context.Context, condition, reason, message string) error {
 	return p.Report(ctx, map[string]conditions.Finding{
 		v1alpha1.ConditionReady: conditions.False(reason, message),
-		condition:                conditions.True(reason, message),
+		condition:               conditions.True(reason, message),
 	})
 }
 
-// TellRefused says what of err is a refusal that keeps the object from going, and returns
-// err. What refuses it may be about to end, so the object is Reconciling, and Stalled once
-// it was refused for as long as Patience.
+// ReportRefusal reports the refusals in err, which keep the object from going, and returns err. The object is
+// Reconciling, because the cause may pass, and Stalled once it was refused for RefusalTimeout.
 func (p *Pass) ReportRefusal(ctx context.Context, err error) error {
 	refused := apply.Refused(err)
 	if refused == nil {
@@ -128,7 +126,7 @@ func (p *Pass) refusedBefore(conditionType string) *metav1.Condition {
 	return c
 }
 
-// unprotected says that the object lacks the finalizer, and why.
+// finalizerMissing is the finding that the object lacks the finalizer, and why.
 func (p *Pass) finalizerMissing() (conditions.Finding, bool) {
 	if p.core.Kind.Finalizer == "" || p.unneeded || p.HasFinalizer() || p.object.GetDeletionTimestamp() != nil {
 		return conditions.Finding{}, false

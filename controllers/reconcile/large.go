@@ -11,22 +11,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// LargeObject is the size from which on a cache does not keep an object whole, in bytes:
-// whoever may create objects in a namespace could else make the process run out of memory.
-// A pass reads it from the API server, and passes over large objects take turns.
+// LargeObject is the size in bytes from which on a cache keeps only a part of an object: anyone who can create
+// objects in a namespace could otherwise exhaust the memory of the process. A pass reads such an object from the API
+// server, one pass at a time.
 const LargeObject = 32 << 10
 
-// cut is the operation in the managedFields of an object that a cache keeps in part. The API
-// server stores no such operation, so that nobody can write it.
+// cut marks managedFields of an object that a cache keeps in part. The API server stores no such operation, so nobody
+// can write it.
 const cut metav1.ManagedFieldsOperationType = "Cut"
 
-// Cut marks an object of which a cache keeps a part. digest names the content that is left
-// out, and may be empty.
+// Cut marks an object of which a cache keeps a part. digest identifies the omitted content, and may be empty.
 func Cut(obj client.Object, digest string) {
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: digest, Operation: cut}})
 }
 
-// IsCut reports whether an object is a part of what the API server has.
+// IsCut reports whether obj is only a part of the stored object.
 func IsCut(obj client.Object) bool {
 	entries := obj.GetManagedFields()
 	return len(entries) == 1 && entries[0].Operation == cut
@@ -35,7 +34,7 @@ func IsCut(obj client.Object) bool {
 // CutDigest is the digest that Cut was called with.
 func CutDigest(obj client.Object) string { return obj.GetManagedFields()[0].Manager }
 
-// Whole reads an object from a cache, or live if the cache does not hold all of it.
+// Whole reads an object from a cache, or live if the cache has only a part of it.
 func Whole(ctx context.Context, reader, live client.Reader, key client.ObjectKey, obj client.Object) error {
 	if err := reader.Get(ctx, key, obj); err != nil || !IsCut(obj) {
 		return err
@@ -43,43 +42,40 @@ func Whole(ctx context.Context, reader, live client.Reader, key client.ObjectKey
 	return Live(ctx, live, key, obj)
 }
 
-// Live reads an object anew from the API server.
+// Live reads an object from the API server.
 func Live(ctx context.Context, live client.Reader, key client.ObjectKey, obj client.Object) error {
 	reflect.ValueOf(obj).Elem().SetZero() // a client decodes into what is there
 	return live.Get(ctx, key, obj)
 }
 
 const (
-	// turnRetry and turnMost are how long who asks for a turn in vain waits, turnGap is by how
-	// much those of one namespace come apart, and turnGone when one that does not come back
-	// has left the line.
+	// A denied object comes back after largeRetry, plus largeStagger for each one of its namespace before it, at most
+	// largeRetryMax. One that is late by largeGone has left the queue.
 	largeRetry, largeRetryMax = 100 * time.Millisecond, 5 * time.Second
-	largeStagger             = 20 * time.Millisecond
-	largeGone            = time.Second
+	largeStagger              = 20 * time.Millisecond
+	largeGone                 = time.Second
 )
 
-// Turn is for one large object at a time: several at once would need more memory than the
-// process has, and leave no worker to the others. A namespace does not take two turns
-// while another one waits, however many of its objects ask. Those of one namespace are served
-// in the order in which they came, so that none waits for ever beside one that is woken all
-// the time. The zero value is free.
+// LargeQueue admits one large object at a time: several would need more memory than the process has, and occupy all
+// workers. No namespace is admitted twice in a row while another one waits. Within a namespace the order is first
+// come, first served, so that an object is not starved by one that is woken constantly. The zero value is ready for
+// use.
 type LargeQueue struct {
 	mu    sync.Mutex
 	taken bool
-	// last is the namespace of the last turn, and line are those that asked in vain, the one
-	// that came first before the others.
+	// last is the namespace that was admitted last, line the objects that wait, in the order in which they came.
 	last string
 	line []waiting
 }
 
-// waiting is an object that asked in vain, and due when it comes back.
+// waiting is an object in the queue, and when it comes back.
 type waiting struct {
 	namespace, name string
 	due             time.Time
 }
 
-// Take is zero if the object of the namespace may go on; then Leave must be called. Else it
-// is how long to wait before the next try. name names the object and its kind.
+// Take admits the object and returns 0, after which Leave must be called, or returns how long to wait. name
+// identifies the object and its kind.
 func (t *LargeQueue) Take(namespace, name string, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,27 +105,27 @@ func (t *LargeQueue) Take(namespace, name string, now time.Time) (wait time.Dura
 	return wait
 }
 
-// Leave ends a turn.
+// Leave admits the next object.
 func (t *LargeQueue) Leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken = false
 }
 
-// Holder is the part of one pass in a Turn.
+// LargeSlot is one pass's use of a LargeQueue.
 type LargeSlot struct {
-	queue            *LargeQueue
+	queue           *LargeQueue
 	namespace, name string
 	held            bool
 }
 
-// Of is the part of a pass over an object of the namespace, whose name names its kind, too.
-// Leave must be called.
+// Of returns the slot of a pass over an object of the namespace, whose name identifies its kind, too. Leave must be
+// called.
 func (t *LargeQueue) Of(namespace, name string) *LargeSlot {
 	return &LargeSlot{queue: t, namespace: namespace, name: name}
 }
 
-// Take is zero if the pass has the turn, else how long to wait.
+// Take returns 0 if the pass is admitted, else how long to wait.
 func (h *LargeSlot) Take(now time.Time) (wait time.Duration) {
 	if !h.held {
 		wait = h.queue.Take(h.namespace, h.name, now)
@@ -138,7 +134,7 @@ func (h *LargeSlot) Take(now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// Leave gives the turn back if the pass has it.
+// Leave gives the slot back if the pass has it.
 func (h *LargeSlot) Leave() {
 	if h.held {
 		h.held = false
@@ -146,8 +142,7 @@ func (h *LargeSlot) Leave() {
 	}
 }
 
-// Read reads an object whole, one that the cache holds in part in the turn: wait is how long
-// to wait for that.
+// Read reads an object whole. It waits for the slot if the cache has only a part of the object; wait is how long.
 func (h *LargeSlot) Read(
 	ctx context.Context, reader, live client.Reader, key client.ObjectKey, obj client.Object,
 	now time.Time,

@@ -5,8 +5,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Log has each line of a pass name the controller, and the object by the keys that
-// the runner's log has: namespace, and what the object is called, as server.
+// Log returns a logger whose lines name the controller and the object, by the keys of the runner's log: namespace,
+// and called, such as server.
 func (Core) Log(mgr ctrl.Manager, controller, called string) func(*ctrl.Request) logr.Logger {
 	log := mgr.GetLogger().WithValues("controller", controller)
 	return func(request *ctrl.Request) logr.Logger {

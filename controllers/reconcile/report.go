@@ -18,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
-// intent states something about the pass's object, whatever its kind is.
+// intent states metadata and status of the pass's object, whatever its kind is.
 type intent struct {
 	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
 	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
@@ -32,7 +32,7 @@ type statusIntent struct {
 	Conditions         []*metav1ac.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
-// IsApplyConfiguration makes it one.
+// IsApplyConfiguration marks intent for the client.
 func (*intent) IsApplyConfiguration() {}
 
 func (p *Pass) intent() *intent {
@@ -42,10 +42,9 @@ func (p *Pass) intent() *intent {
 	return in
 }
 
-// Report states the conditions that were found, with the generation they speak
-// of, in one apply: readers of kstatus believe an old Ready under a new
-// generation. It adds FinalizerMissing, UnknownFields, and what other managers hold; what
-// is not found goes. What is news is also told as an Event.
+// Report states the conditions with their generation in one apply: readers of kstatus would believe an old Ready
+// under a new generation. It adds FinalizerMissing, UnknownFields, and conditions that other managers hold; all
+// others go. Changes are also recorded as Events.
 func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) error {
 	status := &statusIntent{ObservedGeneration: new(p.object.GetGeneration()), Phase: p.Phase, ServedGeneration: p.Served}
 	stated := map[string]conditions.Finding{} // what was found, in the words that are stated
@@ -79,22 +78,21 @@ func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) 
 	return err
 }
 
-// Anew lets the time of a condition begin anew, though its status stays.
+// RestartTransition makes the transition time of a condition start now, though its status stays.
 func (p *Pass) RestartTransition(conditionType string) {
 	p.conditions = slices.DeleteFunc(slices.Clone(p.conditions),
 		func(c metav1.Condition) bool { return c.Type == conditionType })
 }
 
-// reworded is how often the words of others may change.
+// messageChangeInterval is how often a foreign message may change.
 const messageChangeInterval = time.Minute
 
-// words are those of one condition of one object.
 type conditionKey struct {
 	object    types.UID
 	condition string
 }
 
-// quoted are the reasons whose words are those of others, also beside ours.
+// unstableReasons quote messages of others.
 var unstableReasons = []string{
 	v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonPodRefused,
 	v1alpha1.ReasonMissingReference,
@@ -102,11 +100,9 @@ var unstableReasons = []string{
 	v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonUnavailable,
 }
 
-// steady keeps the words of others that stand, of the same reason and generation.
-// Those of the API server, or of a webhook, may be others each time, as with the port
-// of a broken connection or of two webhooks in turns: each change is a write, which
-// wakes the next pass, which is refused again. So may the last words of a container,
-// which often begin with a time.
+// stabilizeMessage keeps the reported message of an unstable reason and the same generation for
+// messageChangeInterval. Messages of the API server, of a webhook, or of a container may differ each time, by a port
+// or a time: each change is a write, which wakes the next pass, which is refused again.
 func (p *Pass) stabilizeMessage(conditionType string, now conditions.Finding) conditions.Finding {
 	reported := meta.FindStatusCondition(p.conditions, conditionType)
 	if !slices.Contains(unstableReasons, now.Reason) || reported == nil || reported.Reason != now.Reason ||
@@ -124,8 +120,7 @@ func (p *Pass) stabilizeMessage(conditionType string, now conditions.Finding) co
 	return now
 }
 
-// unknownFields says which fields of the spec this program does not know. A spec that
-// has none is looked at once.
+// unknownFields finds fields of the spec that this program's schema lacks. A spec without any is checked once.
 func (p *Pass) unknownFields() (conditions.Finding, bool) {
 	if known, ok := p.core.schemaChecked.Get(p.object.GetUID()); ok && known == p.object.GetGeneration() {
 		return conditions.Finding{}, false
@@ -138,10 +133,8 @@ func (p *Pass) unknownFields() (conditions.Finding, bool) {
 	return *f, true
 }
 
-// heldByOthers is what is said of a condition that was not found, but that
-// another manager states as well. Without our part what they state is no
-// condition, and the API server would refuse the whole report for it, each time
-// until they stop. So it stays, and is False.
+// heldByOthers is the finding for a condition that was not found, but that another manager states as well. Without
+// our part it would be incomplete, and the API server would refuse the whole report. So it stays, as False.
 func (p *Pass) heldByOthers(conditionType string) (conditions.Finding, bool) {
 	if meta.FindStatusCondition(p.conditions, conditionType) == nil {
 		return conditions.Finding{}, false

@@ -10,13 +10,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// The baseline Pod Security Standard
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline)
-// in CEL. test/policy holds it to the standard's own examples.
+// The baseline Pod Security Standard (https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline)
+// in CEL. test/policy compares it with the standard's own examples.
 
-// confined are the controls of what has a securityContext: each container, and
-// the pod itself. c is one of them, t the template; said is what a message says
-// of it.
+// confined are the controls of everything with a securityContext: each container, and the pod. c is one of them, t
+// the template; said is its text in a message.
 var confined = []struct{ breaks, said string }{
 	{"c.?securityContext.?privileged.orValue(false)", "' is privileged'"},
 	{"c.?securityContext.?windowsOptions.?hostProcess.orValue(false)", "' is a process of the node'"},
@@ -57,7 +55,7 @@ var capabilities = []string{
 	"SETPCAP", "SETUID", "SYS_CHROOT",
 }
 
-// sysctls are those that a pod may set without touching others.
+// sysctls are those that a pod may set without affecting others.
 var sysctls = []string{
 	"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
 	"net.ipv4.ip_unprivileged_port_start",
@@ -79,10 +77,8 @@ var template = []string{
 		"!t.metadata.annotations[k].startsWith('localhost/')).map(k, 'the pod is annotated with ' + k)",
 }
 
-// unusual says of the template t of an object that its pods are not as they usually are:
-// it is true of all that openings finds something about, and of some more. It takes few
-// steps, for it asks which fields are there, where the rows of confined and template ask
-// for values one by one.
+// unusual is true of each template t in which openings finds something, and of some more. It is cheap, because it
+// asks which fields exist, where confined and template compare values one by one.
 func unusual() string {
 	handlers := func(of string, names ...string) string {
 		var terms []string
@@ -115,15 +111,14 @@ func unusual() string {
 	}, " ||\n")
 }
 
-// harmless are fields of a securityContext that take nothing from baseline, whatever
-// their values.
+// harmless are fields of a securityContext that never break baseline, whatever their values.
 var harmless = []string{
 	"allowPrivilegeEscalation", "fsGroup", "fsGroupChangePolicy", "readOnlyRootFilesystem", "runAsGroup", "runAsNonRoot",
 	"runAsUser",
 	"supplementalGroups", "supplementalGroupsPolicy",
 }
 
-// openings are, for each template of a list, what its pods do beyond baseline.
+// openings lists, for each template of a list, what its pods do beyond baseline.
 func openings(templates string) string {
 	lists := slices.Clone(template)
 	for _, c := range confined {
@@ -135,9 +130,8 @@ func openings(templates string) string {
 		"].map(all,\n" + strings.Join(lists, " +\n") + ")[0])"
 }
 
-// baseline are the variables that say what a request has a pod template do
-// beyond baseline, and what the template did not do before. The lists of before
-// and now are worked out alike, one after the other.
+// baseline are the variables with what a template does beyond baseline and did not do before. The lists of before and
+// now are computed alike.
 func (k compiler) baseline() []admissionregistrationv1.Variable {
 	if !k.confines() {
 		return nil
@@ -157,7 +151,7 @@ func (k compiler) baseline() []admissionregistrationv1.Variable {
 	}
 }
 
-// confines says that a grant on the kind keeps its pods within baseline.
+// confines: a grant on the kind keeps its pods within baseline.
 func (k compiler) confines() bool {
 	return slices.ContainsFunc(k.grants(), func(g ownership.Grant) bool { return g.Baseline })
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// suspicious is the policy's match condition: it is false for most requests that
-// no validation refuses, and for none that one does.
+// suspicious is the policy's match condition: false for most allowed requests, and true for each one that a
+// validation refuses.
 //
-// API servers up to 1.36 convert the object and the old object for the condition,
-// and three times more for validations, messages and audit annotations, whether
-// those read them or not. That is most of what a policy costs, so a request that
-// is right ends here.
+// API servers up to 1.36 convert the object and the old object for the condition, and three times more for
+// validations, messages and audit annotations, even if those read neither. That is most of a policy's cost, so an
+// allowed request ends here.
 func (k compiler) suspicious() (string, error) {
 	var bound, innocent []string
 	ours := []string{
@@ -47,9 +46,8 @@ func (k compiler) suspicious() (string, error) {
 	return strings.Join(suspicions, " ||\n"), nil
 }
 
-// clean says that the grant's manager has an entry by apply in managedFields and
-// none of another operation, that all the entry holds is in the grant, and that
-// a pod template which the grant confines is within baseline.
+// clean: the grant's manager has an entry by apply in managedFields and no other, all its fields are in the grant,
+// and a pod template which the grant confines is within baseline.
 func clean(g ownership.Grant) (string, error) {
 	root, err := tree(g)
 	if err != nil {

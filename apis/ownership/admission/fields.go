@@ -11,9 +11,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// entries are the variables that read managedFields: what stood in them before
-// the request, what the request's manager owns by apply then and now, and
-// whether it gave all of it up.
+// entries are the variables that read managedFields: the entries before the request, what the request's manager owns
+// by apply then and now, and whether it gave up everything.
 //
 // dyn, because the API server's type checker knows nothing below fieldsV1.
 func entries() []admissionregistrationv1.Variable {
@@ -27,8 +26,8 @@ func entries() []admissionregistrationv1.Variable {
 		{Name: "entries", Expression: "dyn(object).metadata.?managedFields.orValue([])"},
 		{Name: "stood", Expression: "(" + applied("entriesBefore") + " + [{}])[0]"},
 		{Name: "applied", Expression: "(" + applied("entries") + " + [{}])[0]"},
-		// The time of an entry moves when its manager writes, not when others
-		// take fields from it. So what stood with the same time was not written.
+		// The time of an entry changes when its manager writes, not when others take fields from it. So an entry with the
+		// same time was not written.
 		{Name: "updates", Expression: "variables.entries.filter(e, e.manager == variables.manager && e.operation == " +
 			"'Update' &&\n" +
 			"!variables.entriesBefore.exists(b, b.manager == e.manager && b.operation == 'Update' &&\n" +
@@ -40,9 +39,8 @@ func entries() []admissionregistrationv1.Variable {
 	})
 }
 
-// outside are the variables that say what the request adds to its manager's
-// entry outside the grant, and for people what the grant holds. What stood in
-// the entry before may stay or go as a whole.
+// outside are the variables with what the request adds to its manager's entry outside the grant, and for messages
+// what the grant has. Earlier fields may stay or go as a whole.
 func (k compiler) outside() ([]admissionregistrationv1.Variable, error) {
 	var added, allowed []string
 	for _, g := range k.grants() {
@@ -82,7 +80,7 @@ func tree(g ownership.Grant) (*node, error) {
 	return root, nil
 }
 
-// node is one level of a grant's fields: all of it, or what its keys say.
+// node is one level of a grant's fields: all of it, or only its keys.
 type node struct {
 	all  bool
 	keys map[string]*node
@@ -105,7 +103,7 @@ func (n *node) add(keys []string) error {
 	return n.keys[keys[0]].add(keys[1:])
 }
 
-// split are the keys that are granted as a whole, and those with levels below.
+// split separates the keys granted as a whole from those with levels below.
 func (n *node) split() (whole, parts []string) {
 	for _, key := range slices.Sorted(maps.Keys(n.keys)) {
 		if n.keys[key].all {
@@ -117,8 +115,8 @@ func (n *node) split() (whole, parts []string) {
 	return whole, parts
 }
 
-// within says of a level of a field set that each of its keys is granted. What is
-// owned without anything in it is a leaf, which only a grant of the whole covers.
+// within: each key of a level of a field set is granted. A field that is owned without content is a leaf, which only
+// a grant of the whole covers.
 func (n *node) within(level string, depth int) string {
 	if n.all {
 		return "true"
@@ -140,9 +138,8 @@ func (n *node) within(level string, depth int) string {
 	return fmt.Sprintf("%s.all(%s, %s)", level, k, strings.Join(granted, " ||\n"))
 }
 
-// outside has one expression for each level: the keys that are not granted, as within says, and
-// did not stand there in the same way. Field sets are opaque to CEL, which has
-// no recursion: a level's keys are compared one by one, and what lies below
+// outside has one expression for each level: the keys that are not granted, and were not there before in the same
+// way. CEL has no recursion, and field sets are opaque to it: a level's keys are compared one by one, the content of
 // a key that is not granted only as a whole.
 func (n *node) outside(at []string, path string) []string {
 	if n.all {
@@ -160,7 +157,7 @@ func (n *node) outside(at []string, path string) []string {
 	if len(parts) > 0 {
 		terms = append(terms, fmt.Sprintf("!(k in %s && %s[k].exists(f, f != '.'))", texts(parts), here))
 	}
-	// Last, because comparing whole subtrees is what costs.
+	// Last, because comparing whole subtrees is expensive.
 	terms = append(terms, fmt.Sprintf("%s[?k] != %s[?k]", reach("variables.applied", at), reach("variables.stood", at)))
 	levels := []string{fmt.Sprintf("%s.filter(k, %s).map(k, %s)", here, strings.Join(terms, " && "), said(path))}
 	for _, key := range parts {
@@ -177,7 +174,7 @@ func reach(from string, keys []string) string {
 	return from
 }
 
-// said is the path of a key as the API server's conflicts write it.
+// said is the path of a key in the notation of the API server's conflicts.
 func said(path string) string {
 	return fmt.Sprintf("%s + (k.startsWith('f:') ? '.' + k.substring(2) : '[' + k.substring(2) + ']')", text(path))
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// capitals stand in names of identities and objects for somebody's name, as
-// SERVER does for a server's.
+// capitals are placeholders in names of identities and objects, as SERVER is for a server's name.
 var capitals = regexp.MustCompile("[A-Z]+")
 
-// cut is what stands before and after the capitals of a name, and the capitals.
+// cut splits a name at its capitals.
 func cut(pattern string) (before, word, after string) {
 	at := capitals.FindStringIndex(pattern)
 	if at == nil {
@@ -27,9 +26,8 @@ func cut(pattern string) (before, word, after string) {
 
 const serviceAccount = "system:serviceaccount:"
 
-// asked are the variables that a request gives without its object; what is
-// empty is absent there. The match condition binds them too, under the same
-// name, because it has no variables of its own.
+// asked are the variables that do not need the object; empty means absent. The match condition binds them too, under
+// the same name, because it has no variables of its own.
 var asked = []admissionregistrationv1.Variable{
 	{Name: "user", Expression: "request.?userInfo.?username.orValue('')"},
 	// The type of options is open.
@@ -38,28 +36,27 @@ var asked = []admissionregistrationv1.Variable{
 	{Name: "name", Expression: "request.?name.orValue('')"},
 }
 
-// user is a user name as CEL reads it from a request.
+// user is the CEL expression of the user's name.
 var user = asked[0].Expression
 
-// account begins the name of a ServiceAccount of the request's namespace.
+// account is the start of the name of a ServiceAccount in the request's namespace.
 func account(before string) string {
 	return text(serviceAccount) + " + request.?namespace.orValue('') + " + text(":"+before)
 }
 
-// personal are the identities that hold somebody's name.
+// personal are the identities with a placeholder in their name.
 func (k compiler) personal() []string {
 	return slices.DeleteFunc(k.contract.Identities(),
 		func(identity string) bool { return !capitals.MatchString(identity) })
 }
 
-// whose is the variable with the name that the asker's ServiceAccount holds if
-// it is one of a personal identity, empty for the others.
+// whose is the variable with the name in the asker's ServiceAccount if that is a personal identity, else empty.
 func (k compiler) whose(identity string) string {
 	return fmt.Sprintf("whose%d", slices.Index(k.personal(), identity))
 }
 
-// holders are the variables with the names that the asker's ServiceAccount may
-// hold: empty if it is none of that form in the request's namespace.
+// holders are the variables with the names that the asker's ServiceAccount may contain: empty if it has no such form
+// in the request's namespace.
 func (k compiler) holders() []admissionregistrationv1.Variable {
 	var variables []admissionregistrationv1.Variable
 	for _, identity := range k.personal() {
@@ -71,7 +68,7 @@ func (k compiler) holders() []admissionregistrationv1.Variable {
 	return variables
 }
 
-// fixed are the users behind the identities that hold nobody's name.
+// fixed are the users of the identities without a placeholder.
 func (k compiler) fixed() []string {
 	var users []string
 	for _, identity := range k.contract.Identities() {
@@ -86,10 +83,9 @@ func (k compiler) user(identity string) string {
 	return serviceAccount + k.Namespace + ":" + identity
 }
 
-// asker are the variables that say who sends the request (identities), whose the
-// manager is that it names (owner), both in the words of the contract and empty
-// if not ours, and whether that manager has a grant on this object at all. One
-// ServiceAccount may have the name of several personal identities.
+// asker are the variables with the identities of the asker, the owner of the named manager, both empty if not ours,
+// and whether that manager has a grant on this object. One ServiceAccount may have the name of several personal
+// identities.
 func (k compiler) asker() []admissionregistrationv1.Variable {
 	var identities, granted []string
 	for _, identity := range k.contract.Identities() {
@@ -105,9 +101,8 @@ func (k compiler) asker() []admissionregistrationv1.Variable {
 	})
 }
 
-// is says that the asker is an identity. A ServiceAccount with the name of a
-// server's identity is one only at the objects of that server: elsewhere it may
-// be anybody's, who happens to call it so.
+// is: the asker is an identity. A ServiceAccount with the name of a server's identity counts only at the objects of
+// that server: elsewhere anybody may use the name.
 func (k compiler) is(identity string) string {
 	_, word, _ := cut(identity)
 	if word == "" {
@@ -129,8 +124,8 @@ func (k compiler) is(identity string) string {
 	return fmt.Sprintf("variables.%s != '' && (%s)", k.whose(identity), strings.Join(slices.Compact(named), " || "))
 }
 
-// named says that the object's name fits a pattern of a grant. The name that a
-// personal identity holds stands in the place of capitals, or any for others.
+// named: the object's name matches a pattern of a grant. Capitals match the name in a personal identity, or any name
+// for others.
 func (k compiler) named(pattern, identity string) string {
 	if !capitals.MatchString(identity) {
 		return fmt.Sprintf("variables.name.matches(%s)", text(ownership.NameExpression(pattern)))
@@ -155,7 +150,7 @@ func (k compiler) named(pattern, identity string) string {
 		bound, text(rest))
 }
 
-// at says that the request is under the grant's manager at an object of the grant.
+// at: the request is under the grant's manager at an object of the grant.
 func (k compiler) at(g ownership.Grant) string {
 	terms := []string{under(g)}
 	var named []string
@@ -171,7 +166,7 @@ func (k compiler) at(g ownership.Grant) string {
 	return strings.Join(terms, " && ")
 }
 
-// under says that the request is under the grant's manager at the grant's kind.
+// under: the request is under the grant's manager at the grant's kind.
 func under(g ownership.Grant) string {
 	return fmt.Sprintf("variables.manager == %s && variables.subresource == %s", text(string(g.Manager)),
 		text(g.Object.Subresource))

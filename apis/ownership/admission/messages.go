@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Messages say what was asked, what holds instead, and what to do. They are
-// CEL, because they name who asked.
+// Messages say what was asked, which rule applies, and what to do. They are CEL, because they name the asker.
 
 // namedFields is how many fields a message names before it only counts them.
 const namedFields = 10
@@ -50,7 +49,7 @@ func (k compiler) noUpdate() string {
 	)
 }
 
-// hidden answers a write that managedFields do not tell of.
+// hidden answers a write that managedFields do not record.
 func (k compiler) hidden() string {
 	return join(
 		text("field manager "), "variables.manager",
@@ -71,7 +70,7 @@ func (k compiler) tooMuch() string {
 	)
 }
 
-// beyond answers a pod template that would have pods do more than baseline allows.
+// beyond answers a pod template that exceeds baseline.
 func (k compiler) beyond() string {
 	return join(
 		text("field manager "), "variables.manager",
@@ -82,7 +81,7 @@ func (k compiler) beyond() string {
 	)
 }
 
-// noLabel answers an identity of ours that makes what a policy would not look at.
+// noLabel answers an identity of ours that creates what a policy would not examine.
 func (k compiler) noLabel() string {
 	return join(
 		user, text(fmt.Sprintf(" belongs to %s, which writes no ", k.Product)), "request.kind.kind",
@@ -91,8 +90,8 @@ func (k compiler) noLabel() string {
 	)
 }
 
-// listed names what is in a list of texts, or one of it and how many there are,
-// because the API server drops a message that is too long.
+// listed names the items of a list of texts, or one and the count, because the API server drops a message that is too
+// long.
 func listed(list, what string) string {
 	return fmt.Sprintf("(%[1]s.size() > %[2]d ? string(%[1]s.size()) + ' %[3]s, among them ' + %[1]s[0] : %[1]s.join(', "+
 		"'))", list, namedFields, what)

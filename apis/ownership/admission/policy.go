@@ -12,23 +12,21 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Options are what the contract does not say.
+// Options are the settings beside the contract.
 type Options struct {
-	// Product is whose contract it is, in messages; in lower case it begins the
-	// names of the policies.
+	// Product owns the contract, in messages; in lower case it begins the names of the policies.
 	Product string
-	// Namespace is where the ServiceAccounts are whose names hold nobody else's.
+	// Namespace has the ServiceAccounts of identities without a placeholder.
 	Namespace string
 	// Page is where people find the contract, for messages.
 	Page string
-	// Label is on each object that the contract makes. A policy of a kind whose
-	// grants have it looks only at objects with it, which costs others nothing;
-	// but of a kind that an identity with somebody's name writes it looks at all.
-	// Empty means that all policies look at all objects.
+	// Label is on each object that the contract creates. A policy of a kind whose grants have it examines only objects
+	// with it, which costs others nothing, unless an identity with a placeholder writes the kind. Empty means that all
+	// policies examine all objects.
 	Label Label
-	// Rules are what else holds of a kind, whoever writes it.
+	// Rules are additional rules of a kind, whoever writes it.
 	Rules map[schema.GroupKind][]Rule
-	// Others are policies that hold a rule of objects which are in no grant.
+	// Others are policies for objects which are in no grant.
 	Others []Other
 }
 
@@ -43,14 +41,12 @@ type Other struct {
 // Label is one of an object's.
 type Label struct{ Key, Value string }
 
-// Rule is more that holds of a kind. It is part of the kind's policy, because a
-// second policy costs as much as the first.
+// Rule is an additional rule of a kind. It is part of the kind's policy, because a second policy costs as much as the
+// first.
 type Rule struct {
-	// Broken is CEL that is true where a validation refuses the request; it may
-	// be true elsewhere, and has no variables.
+	// Broken is CEL that is true if a validation refuses the request; it may be true elsewhere, and has no variables.
 	Broken string
-	// Variables and Validations are the policy's; the names are those of no
-	// other rule.
+	// Variables and Validations are the policy's; no two rules use one name.
 	Variables   []admissionregistrationv1.Variable
 	Validations []admissionregistrationv1.Validation
 }
@@ -63,10 +59,9 @@ type Policy struct {
 	Binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
 }
 
-// Compile returns one policy for each kind of the contract, in the order in
-// which the contract first names them, one against objects without the label if
-// some of them look only at objects with it, and the others. It returns an error for a path
-// with a * in its middle, which cannot be said in a policy.
+// Compile returns one policy for each kind of the contract, in the order in which the contract first names them, one
+// against objects without the label if some policies examine only objects with it, and the others. It returns an
+// error for a path with a * in its middle, which a policy cannot express.
 func Compile(c ownership.Contract, o Options) ([]Policy, error) {
 	var policies []Policy
 	var labelled []compiler
@@ -165,9 +160,8 @@ func (k compiler) spec() (admissionregistrationv1.ValidatingAdmissionPolicySpec,
 	return spec, nil
 }
 
-// unlabelled refuses our identities to make objects that the policies of some
-// kinds would not look at, because they have no label, and to update those of kinds
-// that they write once: the answer to an update holds the whole object.
+// unlabelled forbids our identities to create objects without the label that the policies of some kinds would not
+// examine, and to update those of kinds that they write once: the answer to an update contains the whole object.
 func unlabelled(of []compiler) admissionregistrationv1.ValidatingAdmissionPolicySpec {
 	k := of[0]
 	match := whole(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -189,9 +183,8 @@ func unlabelled(of []compiler) admissionregistrationv1.ValidatingAdmissionPolicy
 	}
 }
 
-// whole states what the API server would default. The field is atomic, so who applies it without
-// the defaults states another value than the one that is stored, and meets a conflict with whoever
-// installed the same policy by other means.
+// whole states the API server's defaults. The field is atomic, so an apply without the defaults states another value
+// than the stored one, and conflicts with whoever installed the same policy by other means.
 func whole(
 	selector *metav1.LabelSelector,
 	rules ...admissionregistrationv1.NamedRuleWithOperations,
@@ -215,7 +208,7 @@ func (k compiler) rule(
 	}}
 }
 
-// labelled says that the policy looks only at objects with the label.
+// labelled: the policy examines only objects with the label.
 func (k compiler) labelled() bool {
 	if k.Label.Key == "" {
 		return false
@@ -231,15 +224,14 @@ func (k compiler) labelled() bool {
 	return has
 }
 
-// once says that every grant on the kind is of what is written once.
+// once: every grant on the kind is of what is written once.
 func (k compiler) once() bool {
 	return !slices.ContainsFunc(k.grants(), func(g ownership.Grant) bool { return !g.Once })
 }
 
-// resources are where the policy looks: at the object, at the subresources that
-// are granted, and at the scale, where a manager of ours has no business and
-// which has no labels. The status of a kind that is not ours is left out, because
-// Kubernetes' own controllers write it all the time, and nobody else may.
+// resources are what the policy covers: the object, its granted subresources, and the scale, which our managers never
+// write and which has no labels. The status of a foreign kind is left out, because Kubernetes' own controllers write
+// it constantly, and nobody else may.
 func (k compiler) resources() []string {
 	resources := []string{k.resource}
 	if !k.labelled() {
@@ -254,8 +246,7 @@ func (k compiler) resources() []string {
 	return slices.Compact(resources)
 }
 
-// validations are judged in this order, and the first that fails is what
-// people read. Requests that are right do not come here.
+// The first validation that fails is what people read. Allowed requests do not come here.
 func (k compiler) validations() []admissionregistrationv1.Validation {
 	validations := []admissionregistrationv1.Validation{
 		{
@@ -263,7 +254,7 @@ func (k compiler) validations() []admissionregistrationv1.Validation {
 			MessageExpression: k.ownNames(),
 		},
 		{
-			// Giving up is everybody's: kubectl freehold release.
+			// Everybody may give up fields: kubectl freehold release.
 			Expression:        "variables.owner == '' || variables.owner in variables.identities || variables.released",
 			MessageExpression: k.ourNames(),
 		},
@@ -286,7 +277,7 @@ func (k compiler) grants() []ownership.Grant {
 	})
 }
 
-// managers are all of the contract and whose they are.
+// managers are all of the contract with their identities.
 func (k compiler) managers() map[string]string {
 	managers := map[string]string{}
 	for _, g := range k.contract.Grants {

@@ -7,14 +7,11 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// tracked are the variables that say whether managedFields tell of what the
-// request does. The API server enters nowhere a write that sets them to [] or
-// [{}], nor an update of an object that has none, so that no other variable
-// finds anything in it.
+// tracked are the variables that show whether managedFields record the request. The API server does not record a
+// write that sets them to [] or [{}], nor an update of an object without any, so that no other variable shows it.
 //
-// An apply that gives up the only entry there is leaves none, too. It adds
-// nothing, and that is told apart by the values, which are compared for such
-// requests alone.
+// An apply that gives up the only entry leaves none, too. It adds nothing, which the values show; they are compared
+// for such requests alone.
 func tracked() []admissionregistrationv1.Variable {
 	levels := []string{
 		level("", "metadata", "spec", "status"),
@@ -25,7 +22,7 @@ func tracked() []admissionregistrationv1.Variable {
 		level(".?status"),
 	}
 	return []admissionregistrationv1.Variable{
-		// What goes may leave an empty shell.
+		// A removal may leave an empty parent.
 		{Name: "adds", Expression: "[\n" + strings.Join(levels, ",\n") + "\n].exists(l, l.now.exists(k,\n" +
 			"!(k in l.but) && l.now[?k] != l.before[?k] && !(l.now[k] == null || l.now[k] == {} || l.now[k] == [])))"},
 		{Name: "tracked", Expression: "variables.entries.size() > 0 || oldObject == null ||\n" +
@@ -35,8 +32,7 @@ func tracked() []admissionregistrationv1.Variable {
 	}
 }
 
-// level is one level of the object, after the request and before it, and the
-// keys in it that are not compared.
+// level is one level of the object, after the request and before it, and the keys in it that are not compared.
 func level(path string, but ...string) string {
 	or := ""
 	if strings.Contains(path, "?") {

@@ -1,10 +1,7 @@
 // Package rbac compiles an ownership contract to roles
-// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/), so that an
-// identity may ask of the API server what its rows need, and nothing else:
-// subresources apart from objects, patch without create where nothing is born,
-// delete where something is removed, and names where they are known.
+// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/) with exactly the rights that the rows of an
+// identity need: subresources apart from objects, patch without create where nothing is created, delete where
+// something is removed, and names where they are known. Start with Rules.
 //
-// What a role cannot say is for policies: field managers, fields, and names of
-// which only the ending is known. rules.go makes the rules, yaml.go writes
-// roles down.
+// Field managers, fields, and names of which only the ending is known are left to policies.
 package rbac

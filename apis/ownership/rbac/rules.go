@@ -11,28 +11,23 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// capitals stand in names of identities and objects for any name, as
-// SERVER does for a server's.
+// capitals are placeholders in names of identities and objects, as SERVER is for a server's name.
 var capitals = regexp.MustCompile("[A-Z]+")
 
-// Rules are what identity may do by the contract, a rule for each resource and
-// its names, sorted by group and resource.
+// Rules are what identity may do by the contract, a rule for each resource and its names, sorted by group and
+// resource.
 //
-// whose is put in the place of capitals in names; if it is empty, such names are
-// not known, and the rule is to objects of any name. A rule that names its
-// objects lets them be created by an apply, which has the name in its URL, and
-// not by a POST; it lets them be listed and watched by the field selector
-// metadata.name
+// whose replaces capitals in names; if it is empty, such names are unknown, and the rule covers objects of any name.
+// A rule with names lets them be created by an apply, which has the name in its URL, and not by a POST; it lets them
+// be listed and watched by the field selector metadata.name
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 //
-// An identity that makes an object with an owner may update the finalizers of that
-// owner and, where the contract takes objects over, delete the object: clusters with
-// OwnerReferencesPermissionEnforcement require both
+// An identity that creates an object with an owner may update the finalizers of that owner and, where the contract
+// takes objects over, delete the object: clusters with OwnerReferencesPermissionEnforcement require both
 // (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#ownerreferencespermissionenforcement).
 //
-// An identity that writes Roles also has the rules of every identity with capitals
-// in its name: it makes the Roles of those, and the API server lets an account
-// grant only what it has
+// An identity that writes Roles also has the rules of every identity with capitals in its name: it creates their
+// Roles, and the API server lets an account grant only what it has
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-creation-or-update).
 func Rules(c ownership.Contract, identity, whose string) []rbacv1.PolicyRule {
 	r := rules{whose: whose}
@@ -51,13 +46,12 @@ func Rules(c ownership.Contract, identity, whose string) []rbacv1.PolicyRule {
 	return r.rules
 }
 
-// verbs are all that a contract uses, in the order in which rules have them.
+// verbs are all that a contract uses, in the order of rules.
 var verbs = []string{"get", "list", "watch", "patch", "create", "update", "delete", "impersonate"}
 
-// rules grow row by row.
 type rules struct {
 	whose string
-	// grants says that Roles are written.
+	// grants: Roles are written.
 	grants bool
 	rules  []rbacv1.PolicyRule
 }
@@ -106,7 +100,6 @@ func owners(g ownership.Grant) []string {
 	return names
 }
 
-// add adds verbs to the rule of a resource and its names.
 func (r *rules) add(group, resource string, patterns []string, more ...string) {
 	names := r.names(patterns)
 	i := slices.IndexFunc(r.rules, func(rule rbacv1.PolicyRule) bool {
@@ -130,7 +123,7 @@ func (r *rules) add(group, resource string, patterns []string, more ...string) {
 	})
 }
 
-// place is that of a verb in a rule; those that are not known come last.
+// place is the rank of a verb in a rule; unknown ones come last.
 func place(verb string) int {
 	if i := slices.Index(verbs, verb); i >= 0 {
 		return i

@@ -12,11 +12,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// YAML is what an identity may do as a file of one or two documents, which
-// have its name: a ClusterRole, to be bound wherever the objects of others are,
-// and a Role in namespace with the rules that name their objects, and those that
-// only create what another rule names, because a POST names nothing: those
-// objects are the operator's own, and are where it runs.
+// YAML is what an identity may do as a file of one or two documents with its name: a ClusterRole for the objects of
+// others, and a Role in namespace with the rules that name their objects, and those that only create what another
+// rule names, because a POST has no name: these objects are the operator's own, where it runs.
 func YAML(c ownership.Contract, identity, namespace string) ([]byte, error) {
 	anywhere := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{
 		APIVersion: rbacv1.SchemeGroupVersion.String(),
