@@ -78,7 +78,7 @@ func (w *Writer) found(live client.Object, intent digest, done Outcome, status b
 	switch {
 	case done.Result != Unchanged:
 		w.applier.upToDate.Remove(k)
-	case done.Again == 0 && done.ResourceVersion == live.GetResourceVersion() && done.ResourceVersion != "":
+	case done.RequeueAfter == 0 && done.ResourceVersion == live.GetResourceVersion() && done.ResourceVersion != "":
 		u := upToDate{intent: intent, resourceVersion: done.ResourceVersion}
 		if !status && live.GetGeneration() > 0 {
 			u.content = w.contentHash(live)
