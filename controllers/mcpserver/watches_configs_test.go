@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,7 @@ type followers struct {
 	client.Reader
 	config  v1alpha1.MCPOIDCConfig
 	servers []v1alpha1.MCPServer
-	lists   int
+	lists   atomic.Int32
 }
 
 func (f *followers) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -35,7 +36,7 @@ func (f *followers) Get(_ context.Context, _ client.ObjectKey, into client.Objec
 
 func (f *followers) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	if all, ok := into.(*v1alpha1.MCPServerList); ok {
-		f.lists++
+		f.lists.Add(1)
 		all.Items = f.servers
 	}
 	return nil
@@ -82,13 +83,13 @@ func TestManyMovesAreOneLook(t *testing.T) {
 		for i := range 200 {
 			w.handler().Update(ctx, f.take(i), q)
 		}
-		if f.lists != 0 || q.Len() != 0 {
-			t.Errorf("in the watch all were listed %d times, and %d woken", f.lists, q.Len())
+		if f.lists.Load() != 0 || q.Len() != 0 {
+			t.Errorf("in the watch all were listed %d times, and %d woken", f.lists.Load(), q.Len())
 		}
 		time.Sleep(gathering)
 		synctest.Wait()
-		if f.lists != 1 {
-			t.Errorf("200 moves took %d lists of all, want 1", f.lists)
+		if f.lists.Load() != 1 {
+			t.Errorf("200 moves took %d lists of all, want 1", f.lists.Load())
 		}
 		var woken []string
 		for q.Len() > 0 {
@@ -102,14 +103,14 @@ func TestManyMovesAreOneLook(t *testing.T) {
 		w.handler().Update(ctx, event.UpdateEvent{ObjectOld: &f.servers[0], ObjectNew: &f.servers[0]}, q)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if f.lists != 1 || q.Len() != 0 {
-			t.Errorf("a change that is no move takes %d lists, and wakes %d", f.lists-1, q.Len())
+		if f.lists.Load() != 1 || q.Len() != 0 {
+			t.Errorf("a change that is no move takes %d lists, and wakes %d", f.lists.Load()-1, q.Len())
 		}
 		w.handler().Delete(ctx, event.DeleteEvent{Object: &f.servers[0]}, q)
 		time.Sleep(gathering)
 		synctest.Wait()
-		if f.lists != 2 {
-			t.Errorf("one that goes takes %d lists, want 1", f.lists-1)
+		if f.lists.Load() != 2 {
+			t.Errorf("one that goes takes %d lists, want 1", f.lists.Load()-1)
 		}
 	})
 }
