@@ -134,8 +134,8 @@ func TestAPassOverASettledServerIsCheap(t *testing.T) {
 	if s.applies != before {
 		t.Errorf("it wrote %d times", s.applies-before)
 	}
-	if allocations > 2500 {
-		t.Errorf("it takes %.0f allocations, want at most 2500", allocations)
+	if allocations > 1000 {
+		t.Errorf("it takes %.0f allocations, want at most 1000", allocations)
 	}
 }
 

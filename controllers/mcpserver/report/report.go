@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -138,16 +137,7 @@ func evicts(s *snapshot.Snapshot) *conditions.Finding {
 // foreignPodContent names what our pod templates have that none of our managers states;
 // nil for nothing.
 func foreignPodContent(s *snapshot.Snapshot) *conditions.Finding {
-	var found []conditions.Foreign
-	if proxy := s.Proxy(); proxy.Exists() {
-		found = append(found, conditions.ForeignContent("proxy", proxy.Live.ManagedFields, s.Kind.ChildrenManager,
-			proxy.Live.Spec.Template.Spec))
-	}
-	if backend := s.Backend(); backend.Exists() {
-		found = append(found, conditions.ForeignContent("backend", backend.Live.ManagedFields, contract.RunnerBackend,
-			backend.Live.Spec.Template.Spec))
-	}
-	return conditions.ForeignPodContent(found...)
+	return conditions.ForeignPodContent(s.Foreign()...)
 }
 
 // fieldConflict says who overwrites fields of this server, in the runner's words

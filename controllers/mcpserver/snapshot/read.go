@@ -43,6 +43,8 @@ type Reader struct {
 	Claims Claims
 	// refusals are what refuses pods, by uid of the server, and stopping since when servers stop.
 	refusals, stopping *lru.Cache
+	// foreign is what pod templates have of others.
+	foreign foreign
 }
 
 // remembered is of how many servers a process remembers something.
@@ -52,7 +54,7 @@ const remembered = 1 << 14
 func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 	return &Reader{
 		Kind: kind, Cache: cache, Live: live, Configs: store.New(), Percent: rollout.DefaultPercent,
-		refusals: lru.New(remembered), stopping: lru.New(remembered),
+		refusals: lru.New(remembered), stopping: lru.New(remembered), foreign: foreign{lru.New(2 * remembered)},
 		Claims: Claims{lru.New(remembered)},
 	}
 }
@@ -80,6 +82,7 @@ func (r *Reader) Read(
 		return nil, err
 	}
 	s = Of(object, objects, now)
+	s.foreign = r.foreign
 	s.Stops, s.Held = r.stopsOf(s), r.Claims.Held(object.GetUID())
 	if object.GetDeletionTimestamp() != nil {
 		return s, nil

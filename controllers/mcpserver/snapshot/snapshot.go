@@ -94,6 +94,7 @@ type Snapshot struct {
 	Last Reported
 
 	runConfigs []metav1.PartialObjectMetadata
+	foreign    foreign
 }
 
 // Of names what objects say that were read at a time. It keeps the objects.
