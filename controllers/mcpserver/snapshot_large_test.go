@@ -130,9 +130,12 @@ func (f *follower) catchUp() {
 	f.cache.shows = f.objects[storedKey{"MCPAuthzConfig", "team"}].(*v1alpha1.MCPAuthzConfig).DeepCopy()
 }
 
-// crowd has the process do so much for others that it forgets contents, and what it rendered of them.
+// crowd has the process do so much for others that it forgets contents, and what it rendered of them. What it found out
+// about them it knows by their digests.
 func (f *follower) crowd() {
-	f.r.reader.Configs = store.New()
+	for _, name := range []string{"x", "y"} {
+		f.r.reader.Configs.Read(authz.Kind{}, largeConfig(name, name, 1))
+	}
 	for i := range 40 {
 		other := echo()
 		other.Name, other.Spec.Args = fmt.Sprint("other", i), []string{"x"}
@@ -277,10 +280,6 @@ func TestAConfigurationThatCannotBeReadIsNoVerdict(t *testing.T) {
 func TestALargeConfigurationIsReadToBeRenderedAlone(t *testing.T) {
 	f := newFollower(t)
 	f.crowd()
-	f.r.reader.Configs.Read(authz.Kind{}, f.cache.shows)
-	for _, name := range []string{"x", "y"} { // of which the contents are remembered in its place
-		f.r.reader.Configs.Read(authz.Kind{}, largeConfig(name, name, 1))
-	}
 	f.r.reader.Live = silent{f.stored}
 	service := storedKey{"Service", "echo-proxy"}
 	delete(f.objects, service)
