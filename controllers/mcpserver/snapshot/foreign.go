@@ -3,7 +3,6 @@ package snapshot
 import (
 	"crypto/sha256"
 	"fmt"
-	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/lru"
@@ -40,7 +39,7 @@ func (f foreign) of(
 	for _, entry := range live.GetManagedFields() {
 		_, _ = fmt.Fprintf(hash, "%q %q %q ", entry.Manager, entry.Operation, entry.Subresource)
 		if entry.Subresource == "" {
-			_, _ = io.WriteString(hash, entry.FieldsV1.GetRawString())
+			_, _ = fmt.Fprint(hash, entry.FieldsV1.GetRawString())
 		}
 	}
 	key := [sha256.Size]byte(hash.Sum(nil))
