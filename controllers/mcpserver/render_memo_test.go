@@ -32,10 +32,10 @@ func TestWhatIsRememberedIsOfAllInputs(t *testing.T) {
 		{"its uid", func(s *v1alpha1.MCPServer, _ *world) { s.UID = "other" }},
 		{"its name", func(s *v1alpha1.MCPServer, _ *world) { s.Name = "other" }},
 		{"the policies", func(s *v1alpha1.MCPServer, w *world) { refers(s, w, all) }},
-		{"policies that are wrong", func(s *v1alpha1.MCPServer, w *world) {
+		{"policies that are wrong", func(_ *v1alpha1.MCPServer, w *world) {
 			w.Configs.Refs[0].Verdict.Err = errors.New("policy a is wrong")
 		}},
-		{"policies that are wrong in another way", func(s *v1alpha1.MCPServer, w *world) {
+		{"policies that are wrong in another way", func(_ *v1alpha1.MCPServer, w *world) {
 			w.Configs.Refs[0].Verdict.Err = errors.New("policy b is wrong")
 		}},
 		{"policies that are gone", func(_ *v1alpha1.MCPServer, w *world) { w.Configs.Refs[0].Object = nil }},
