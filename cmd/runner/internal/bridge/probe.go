@@ -9,7 +9,7 @@ import (
 )
 
 // How long a server may take for its era before it is asked for a session besides, and how long after it has answered
-// that. Tests change them.
+// that. Tests change them before they make a bridge.
 var (
 	discoverTime = 15 * time.Second
 	besidesTime  = 2 * time.Second
@@ -25,7 +25,7 @@ func (m *modern) probe(all *shared, settled chan<- struct{}) {
 	}
 	var late <-chan time.Time // a server that is known to speak the era is not asked for a session
 	if speaks, _ := m.known(); !speaks {
-		late = time.After(discoverTime)
+		late = time.After(m.discoverTime)
 	}
 	var hello said
 	introduced := false
@@ -67,7 +67,7 @@ func (m *modern) besides(all *shared, answer <-chan said) (hello said, introduce
 	}
 	select {
 	case hello = <-answer:
-	case <-time.After(besidesTime):
+	case <-time.After(m.besidesTime):
 		all.peer.cancel(context.Background(), answer, ownID, nil)
 	}
 	return hello, true
