@@ -58,8 +58,12 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 		b.starter.learn(messages[0], result)
 		w.Header().Set(protocol.HeaderSession, s.id)
 	}
-	if asJSON, _ := accepts(r); asJSON {
-		writeJSON(w, max(e.status, http.StatusOK), e.data)
+	status := max(e.status, http.StatusOK)
+	if refused := (said{Error: at(e.data, "error")}); status == http.StatusOK && jsonrpc.NamesModern(r.Header) {
+		status = modernStatus(messages[0].Method, refused.code()) // the modern era has no initialize
+	}
+	if asJSON, _ := accepts(r); asJSON || status != http.StatusOK {
+		writeJSON(w, status, e.data)
 		return
 	}
 	out := &eventWriter{w: w, control: http.NewResponseController(w)}

@@ -294,6 +294,14 @@ func TestWhatIsKnownIsForgottenWhenAStartFails(t *testing.T) {
 	f.want(f.post(ownHello), http.StatusServiceUnavailable, "exit status 3")
 }
 
+// A server of the modern era alone refuses initialize, with the status that the revision in the header asks for.
+func TestARefusedInitialize(t *testing.T) {
+	f, p := slowly(t, func(said) string { return `"error":{"code":-32601,"message":"unknown"}` })
+	close(p.up)
+	f.want(f.post(hello), http.StatusOK, `"code":-32601`)
+	f.want(f.post(hello, protocol.HeaderVersion, protocol.Modern), http.StatusNotFound, `"code":-32601`)
+}
+
 // Who calls with a proxy's name shares no program, neither with proxies nor with another who does.
 func TestACallerOfAProxysNameHasAProgramApart(t *testing.T) {
 	ps := &programs{up: make(chan struct{}), answers: func(m said) string {
