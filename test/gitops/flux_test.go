@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,13 +32,9 @@ var (
 )
 
 // startFlux starts source-controller and kustomize-controller with the administrator's rights, as Flux has them by
-// default. The first story of Flux does.
+// default. The first story of Flux does, once the API server serves their kinds: source-controller ends where it does
+// not.
 var startFlux = sync.OnceValue(func() error {
-	for _, module := range []string{"flux", "source"} {
-		if err := plane.ApplyDir(context.Background(), filepath.Join(bin, "manifests", module)); err != nil {
-			return fmt.Errorf("%w: run hack/gitops/build.sh flux", err)
-		}
-	}
 	storage, err := free()
 	if err != nil {
 		return err
@@ -69,6 +64,8 @@ type flux struct {
 func newFlux(t *testing.T) *flux {
 	t.Helper()
 	f := &flux{Env: newEnv(t, fluxSystem), repo: newRepository(t)}
+	install(f.Env, "flux")
+	install(f.Env, "source")
 	f.Must(startFlux(), "starting Flux")
 	f.Force("admin", "{apiVersion: v1, kind: Namespace, metadata: {name: "+fluxSystem+"}}")
 	f.RunProxies("team-dev", "team-staging", "team-prod")

@@ -14,21 +14,16 @@ import (
 )
 
 // certain is what happens among so many writes, whatever the seed: most of these
-// by the ten. Without one of them the test covers less than it claims.
+// by the hundred. Without one of them the test covers less than it claims.
 var certain = []string{
 	"by operator", "by old operator", "by runner", "by other runner",
 	"our apply", "our apply, refused", "our delete", "read",
-	"create", "apply", "apply, refused", "forced apply", "update", "update, refused",
-	"patch", "scale", "delete", "apply of status", "update of status",
-	"change of port", "change of transport",
+	"create", "apply", "apply, refused", "forced apply", "forced apply, refused", "update", "update, refused",
+	"patch", "patch, refused", "scale", "delete", "apply of status", "patch of status", "update of status",
+	"change of port", "change of transport", "orphan delete", "orphaned", "adopted",
 	"forbidden apply, refused", "forbidden patch, refused", "refused by a policy",
-	"fault lost answer", "fault SIGKILL in a pass", "pass on a stale cache", "held before a write",
-}
-
-// rare is what happens among twice as many, of which make soak has many times more.
-var rare = []string{
-	"forced apply, refused", "patch, refused", "patch of status", "orphan delete", "orphaned", "adopted",
-	"fault 409", "fault 429", "fault 500",
+	"fault 409", "fault 429", "fault 500", "fault lost answer", "fault SIGKILL in a pass", "pass on a stale cache",
+	"held before a write",
 }
 
 func TestNoOrderOfWritersBreaksOwnership(t *testing.T) {
@@ -52,11 +47,7 @@ func TestNoOrderOfWritersBreaksOwnership(t *testing.T) {
 	if done < defaultOperations {
 		return // so few need not have everything in them
 	}
-	want := certain
-	if done >= 2*defaultOperations {
-		want = slices.Concat(certain, rare)
-	}
-	for _, what := range want {
+	for _, what := range certain {
 		if tally[what] == 0 {
 			t.Errorf("FREEHOLD_SEED=%d: nothing of this kind happened: %s", seed, what)
 		}

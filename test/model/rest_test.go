@@ -14,6 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -32,7 +34,7 @@ func (j *checker) rest() {
 	for _, s := range all {
 		object := j.scenario.world.stands[s.of]
 		if s.of.kind == contract.NetworkPolicy.Kind && object != nil && object.GetUID() == s.uid &&
-			object.GetDeletionTimestamp() == nil &&
+			object.GetDeletionTimestamp() == nil && !j.staysOrphaned(object) &&
 			!j.scenario.stillStated(s.of) && ownership.Entry(object.GetManagedFields(), s.manager, "") != nil {
 			j.found(leftBehind, "%s, which the spec does not ask for", s.of)
 		}
@@ -52,11 +54,29 @@ func (j *checker) rest() {
 			return
 		}
 		byDefault := s.manager == contract.MCPServerScale && j.scenario.scaledByDefault(object)
-		if lost := j.stated[s].Leaves().Difference(holds); !lost.Empty() && !byDefault {
+		lost := j.stated[s].Leaves().Difference(holds)
+		if s.manager == j.scenario.shared().StatusManager && !j.hasHash(object) {
+			lost = lost.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("status", "hash")))
+		}
+		if !lost.Empty() && !byDefault {
 			j.found(lostField, "%s: %s lacks %s", s.of, s.manager, lost)
 		}
 	}
 	j.configuration()
+}
+
+// hasHash reports whether a shared configuration has a hash, which an invalid one has not. No write says so where
+// somebody else had taken the hash before.
+func (j *checker) hasHash(object *unstructured.Unstructured) bool {
+	made, err := plane.Scheme.New(object.GroupVersionKind())
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, made)
+	}
+	if err != nil {
+		j.scenario.broke(err)
+		return true
+	}
+	return registry.Read(made.(frame.Object))[0].Verdict.Hash != ""
 }
 
 // configuration judges the shared one at rest: its status names who refers to it,
@@ -75,8 +95,8 @@ func (j *checker) configuration() {
 	var names []string
 	listed, _, _ := unstructured.NestedSlice(config.Object, "status", "referencingWorkloads")
 	for _, l := range listed {
-		if names = append(names, fmt.Sprint(l.(map[string]any)["name"])); l.(map[string]any)["kind"] !=
-			contract.MCPServer.Kind {
+		workload := l.(map[string]any)
+		if names = append(names, fmt.Sprint(workload["name"])); workload["kind"] != contract.MCPServer.Kind {
 			names = append(names, fmt.Sprint(l))
 		}
 	}
@@ -103,7 +123,7 @@ func (p *scenario) referred() bool {
 // stillStated reports whether anybody states an object at rest: not run configs
 // of content that has been replaced; nor a proxy whose new content cannot go out,
 // as where a name is taken; nor Services of a backend whose own name is; nor what
-// rests on an account of another hand; nor a NetworkPolicy that the spec does not ask
+// rests on an account or a Role of another hand; nor a NetworkPolicy that the spec does not ask
 // for, which is gone.
 func (p *scenario) stillStated(k key) bool {
 	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
@@ -122,6 +142,9 @@ func (p *scenario) stillStated(k key) bool {
 		return ingress == "ProxyOnly"
 	case contract.Role.Kind:
 		return !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
+	case contract.RoleBinding.Kind:
+		return !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren) &&
+			!p.taken(contract.Role.Kind, workload.RunnerName(p.name), contract.RBACChildren)
 	case contract.Service.Kind:
 		taken := p.taken(contract.StatefulSet.Kind, workload.BackendName(p.name), contract.RunnerBackend)
 		return !taken || !slices.Contains([]string{workload.BackendName(p.name), workload.HeadlessName(p.name)}, k.name)
@@ -169,8 +192,7 @@ func (j *checker) released() {
 	}
 }
 
-// gone judges what is left of a server that is gone. A session Secret that somebody wanted to
-// outlive its server stays: its name has that server's uid, so that no later one adopts it. A process that was killed
+// gone judges what is left of a server that is gone, but for orphans that no later server adopts. A process that was killed
 // between the two writes of a take-over leaves its manager in an object that is not ours, and no later pass goes on
 // where the take-over has become impossible.
 func (j *checker) gone() {
@@ -178,10 +200,16 @@ func (j *checker) gone() {
 		j.found(leftBehind, "%s, with finalizers %s", server.GetName(), server.GetFinalizers())
 	}
 	for _, o := range j.scenario.world.standing() {
-		if uid := o.GetUID(); !j.scenario.moved[uid] && (o.GetKind() != contract.Secret.Kind || !j.scenario.orphaned[uid]) {
+		if !j.scenario.moved[o.GetUID()] && !j.staysOrphaned(o) {
 			j.nothingOfOurs(o)
 		}
 	}
+}
+
+// staysOrphaned reports whether an orphan delete left an object that no later server has adopted: it need not where a
+// name that it needs is taken, or its spec does not ask for the object. What it must adopt is judged at rest.
+func (j *checker) staysOrphaned(o *unstructured.Unstructured) bool {
+	return j.scenario.orphaned[o.GetUID()] && metav1.GetControllerOf(o) == nil
 }
 
 func (j *checker) nothingOfOurs(o *unstructured.Unstructured) {

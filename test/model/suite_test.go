@@ -42,7 +42,7 @@ import (
 
 // defaultOperations is how many writes there are at least unless
 // FREEHOLD_MODEL_OPS says so.
-const defaultOperations = 1000
+const defaultOperations = 2000
 
 // plane is the API server of all runs.
 var plane *kit.Plane
