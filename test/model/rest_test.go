@@ -44,6 +44,9 @@ func (j *checker) rest() {
 			// somebody else may have taken it away meanwhile
 			continue
 		}
+		if j.staysOrphaned(object) && ownership.Entry(object.GetManagedFields(), s.manager, s.subresource) == nil {
+			continue // others took all of our fields: it is foreign to a later server
+		}
 		if j.refused[refusal{s.of.String(), string(s.manager)}] {
 			j.scenario.tally["refused as invalid at rest"]++
 			continue
