@@ -206,7 +206,7 @@ func strangersReadNothing(t *testing.T, first, stranger settings) {
 func sealedAt(t *testing.T, s settings, address string) string {
 	t.Helper()
 	id, err := s.keys().Seal(session.Caller{},
-		session.Session{Pod: netip.MustParseAddr(address), ID: "x", Issued: time.Now()})
+		session.Session{Pod: netip.AddrPortFrom(netip.MustParseAddr(address), s.here.Port()), ID: "x", Issued: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

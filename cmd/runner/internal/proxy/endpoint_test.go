@@ -180,7 +180,7 @@ func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
 	if answer := nextEvent(t, events); !strings.Contains(answer, `"serverInfo"`) {
 		t.Errorf("the stream has %q", answer)
 	}
-	b.stop(b.pods[slices.IndexFunc(b.pods, func(p *pod) bool { return p.address == s.Pod })])
+	b.stop(b.pods[slices.IndexFunc(b.pods, func(p *pod) bool { return p.address == s.Pod.Addr() })])
 	if response := proxies[1].call(http.MethodPost, to.String(), hello, "X-Caller",
 		"ann"); response.StatusCode != http.StatusNotFound {
 		t.Errorf("after its pod has gone: HTTP %d with %s", response.StatusCode, text(t, response))

@@ -39,7 +39,8 @@ type pods struct {
 	host string
 	// port is where a pod listens of which the resolver does not say it, and named the name of
 	// the port that it is asked for, if it is.
-	port, named string
+	port  uint16
+	named string
 	// standing is the port of the content that the API server has, which may be newer than the
 	// resolver's answer; 0 if it is not known.
 	standing  *atomic.Int32
@@ -52,21 +53,24 @@ type pods struct {
 	last   answer
 	mu     sync.Mutex
 	known  []netip.Addr // sorted
-	ports  map[netip.Addr]string
-	left   map[netip.Addr]string // where pods listened of which the resolver says no more; at most mostLeft
-	at     time.Time             // when the resolver last answered
-	tried  time.Time             // when it was last asked
-	failed error                 // why there is no answer, nor one that is new enough
+	ports  map[netip.Addr]uint16
+	at     time.Time // when the resolver last answered
+	tried  time.Time // when it was last asked
+	failed error     // why there is no answer, nor one that is new enough
 	turn   int
 }
 
 func newPods(hostport string) *pods {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
-		host, port = hostport, "80"
+		host = hostport
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 {
+		number = 80
 	}
 	return &pods{
-		host: host, port: port, now: time.Now, lookupSRV: net.DefaultResolver.LookupSRV,
+		host: host, port: uint16(number), now: time.Now, lookupSRV: net.DefaultResolver.LookupSRV,
 		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
@@ -100,7 +104,7 @@ func (p *pods) list(ctx context.Context, age time.Duration) ([]netip.Addr, error
 type answer struct {
 	all     []netip.Addr
 	records []*net.SRV
-	ports   map[netip.Addr]string
+	ports   map[netip.Addr]uint16
 }
 
 // ask asks the resolver, once for all who wait.
@@ -129,7 +133,7 @@ func (p *pods) ask() ([]netip.Addr, error) {
 // be there. What had an address that the resolver does not have any more is gone, and another pod of anybody's may have
 // it.
 func (p *pods) learn(found []netip.Addr) {
-	ports := map[netip.Addr]string{}
+	ports := map[netip.Addr]uint16{}
 	for _, pod := range found {
 		if port, before := p.ports[pod]; before {
 			ports[pod] = port
@@ -140,26 +144,9 @@ func (p *pods) learn(found []netip.Addr) {
 	if len(p.last.ports) > 0 {
 		p.known = slices.SortedFunc(maps.Keys(p.last.ports), netip.Addr.Compare)
 	}
-	for pod, port := range p.ports {
-		if ports[pod] == "" {
-			p.leave(pod, port)
-		}
-	}
 	if p.ports != nil || p.last.ports != nil {
 		p.ports = ports
 	}
-}
-
-// mostLeft is of how many pods that have left it is known where they listened.
-const mostLeft = 64
-
-// leave keeps where a pod listened that takes no new sessions. What is still called there, a session of the last half
-// minute, is not to meet the server past its bridge.
-func (p *pods) leave(pod netip.Addr, port string) {
-	if p.left == nil || len(p.left) >= mostLeft {
-		p.left = map[netip.Addr]string{}
-	}
-	p.left[pod] = port
 }
 
 // addresses are those of a name, sorted, none if there is no such name.
@@ -212,10 +199,10 @@ func (p *pods) portsOf(ctx context.Context, all []netip.Addr) answer {
 	if asking.Wait() != nil {
 		return answer{all: all}
 	}
-	ports := map[netip.Addr]string{}
+	ports := map[netip.Addr]uint16{}
 	for i, r := range records {
 		for _, pod := range found[i] {
-			ports[pod] = strconv.Itoa(int(r.Port))
+			ports[pod] = r.Port
 		}
 	}
 	return answer{all: all, records: records, ports: ports}
@@ -265,40 +252,39 @@ func (p *pods) has(ctx context.Context, pod netip.Addr) (has, some bool, err err
 func (p *pods) among(known []netip.Addr, pod netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Contains(known, pod) || p.ports[pod] != ""
+	return slices.Contains(known, pod) || p.ports[pod] != 0
 }
 
-// elsewhere are the addresses at which a pod may listen that refuses connections at this one,
-// as one of another content does: a resolver may go on for some seconds with what it said of
-// the pods before, and of their ports with what it said at another moment.
-func (p *pods) elsewhere(address string) (others []string) {
-	host, tried, err := net.SplitHostPort(address)
-	if err != nil || p.named == "" {
-		return nil
-	}
+// places are where a pod may take what begins there: where the resolver says, and then where pods of the content listen
+// that the API server has, since a pod that refuses connections may be newer than the resolver's answer. One of which
+// it has never said anything, and says other ports of others, is a new one, or of this proxy's own content.
+func (p *pods) places(pod netip.Addr) (places []netip.AddrPort) {
 	p.mu.Lock()
-	ports := slices.AppendSeq([]string{p.port}, maps.Values(p.ports))
+	said, some := p.ports[pod], p.ports != nil
 	p.mu.Unlock()
-	if standing := p.standing.Load(); standing > 0 {
-		ports = append(ports, strconv.Itoa(int(standing)))
+	var standing uint16
+	if p.named != "" {
+		standing = uint16(p.standing.Load()) //nolint:gosec // it is a port
 	}
-	slices.Sort(ports)
+	ports := []uint16{said, cmp.Or(standing, p.port)}
+	switch {
+	case said == 0 && some:
+		ports = []uint16{standing, p.port}
+	case said == 0:
+		ports = []uint16{p.port, standing}
+	}
 	for _, port := range slices.Compact(ports) {
-		if port != tried {
-			others = append(others, net.JoinHostPort(host, port))
+		if port != 0 {
+			places = append(places, netip.AddrPortFrom(pod, port))
 		}
 	}
-	return others
+	return places
 }
 
-// address is where a pod is called: one of which the resolver has never said anything, and says other ports of others,
-// is a new one.
-func (p *pods) address(pod netip.Addr) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	port := cmp.Or(p.ports[pod], p.left[pod])
-	if port == "" && p.ports != nil && p.standing.Load() > 0 {
-		port = strconv.Itoa(int(p.standing.Load()))
+// place is where a session is called: where it began. An id of a release before does not say the port.
+func (p *pods) place(session netip.AddrPort) netip.AddrPort {
+	if session.Port() != 0 {
+		return session
 	}
-	return net.JoinHostPort(pod.String(), cmp.Or(port, p.port))
+	return p.places(session.Addr())[0]
 }

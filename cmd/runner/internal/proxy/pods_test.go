@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,17 +105,17 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 			2,
 		},
 		{
-			"the older pod ends, and has sessions", two,
+			"the older pod ends, and its address is a new one's", two,
 			[]*net.SRV{record("two.", 9441)},
 			nil, two,
-			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
 			2,
 		},
 		{
 			"the same again, later", two,
 			[]*net.SRV{record("two.", 9441)},
 			nil, two,
-			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
 			1,
 		},
 		{
@@ -141,7 +141,8 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 		if known, err := p.list(t.Context(), freshPods); err != nil || !slices.Equal(known, step.known) {
 			t.Errorf("%s: there are %s, %v", step.name, known, err)
 		}
-		if got := [2]string{p.address(first), p.address(second)}; got != step.want || asked.Load() != step.asked {
+		got := [2]string{p.places(first)[0].String(), p.places(second)[0].String()}
+		if got != step.want || asked.Load() != step.asked {
 			t.Errorf("%s: they are called at %v, after %d questions for addresses", step.name, got, asked.Load())
 		}
 		for _, pod := range step.all {
@@ -152,62 +153,69 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 	}
 }
 
-// A pod of which only the addresses tell is of the content that the API server has, and those that left are no list
-// without an end.
-func TestAPodOfWhichNobodyHasSaidWhereItListens(t *testing.T) {
-	one := netip.MustParseAddr("10.0.0.1")
-	p := newPods("pods.:8080")
-	p.named, p.standing, p.ports = "mcp", &atomic.Int32{}, map[netip.Addr]string{}
-	p.standing.Store(9441)
-	if got := p.address(one); got != "10.0.0.1:9441" {
-		t.Errorf("it is called at %s", got)
-	}
-	for pod := range 3 * mostLeft {
-		p.last.ports = map[netip.Addr]string{netip.AddrFrom4([4]byte{10, 0, 0, byte(pod)}): "8080"}
-		p.learn(nil)
-		if len(p.left) > mostLeft || len(p.ports) != 1 {
-			t.Fatalf("of %d pods it keeps %d and %d", pod, len(p.ports), len(p.left))
+// Where the resolver is behind, a pod may be newer than what it says of the port, and is tried where new pods listen.
+func TestWhereAPodMayTakeWhatBegins(t *testing.T) {
+	pod, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	for name, tc := range map[string]struct {
+		ports    map[netip.Addr]uint16
+		standing int32
+		want     []uint16
+	}{
+		"the resolver says it":                   {map[netip.Addr]uint16{pod: 2, other: 4}, 3, []uint16{2, 3}},
+		"it says what stands":                    {map[netip.Addr]uint16{pod: 3, other: 4}, 3, []uint16{3}},
+		"what stands is not known":               {map[netip.Addr]uint16{pod: 2, other: 4}, 0, []uint16{2, 1}},
+		"it says the ports of others":            {map[netip.Addr]uint16{other: 4}, 3, []uint16{3, 1}},
+		"of others, and what stands is unknown":  {map[netip.Addr]uint16{other: 4}, 0, []uint16{1}},
+		"a resolver that knows no ports":         {nil, 3, []uint16{1, 3}},
+		"no ports, and what stands is not known": {nil, 0, []uint16{1}},
+	} {
+		p := newPods("pods.:1")
+		p.named, p.standing, p.ports = "mcp", &atomic.Int32{}, tc.ports
+		p.standing.Store(tc.standing)
+		var got []uint16
+		for _, place := range p.places(pod) {
+			got = append(got, place.Port())
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: at %d, want %d", name, got, tc.want)
 		}
 	}
 }
 
-// Where the resolver is behind, a pod that refuses is tried where pods of the other content listen.
-func TestAPodThatRefusesIsTriedWhereTheOtherContentListens(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+// A session that begins where newer pods listen stays there.
+func TestAPodThatRefusesIsTriedWhereNewOnesListen(t *testing.T) {
+	b := newBackends(t, 1)
+	f := b.before(secretOf(t))
+	closed, err := net.Listen("tcp", b.pods[0].address.String()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	closed.Close()
-	_, open, _ := net.SplitHostPort(listener.Addr().String())
-	_, shut, _ := net.SplitHostPort(closed.Addr().String())
-	number, _ := strconv.Atoi(open)
-	pod := netip.MustParseAddr("127.0.0.1")
-	for name, tc := range map[string]struct {
-		own, resolver string
-		standing      int
-		want          error
-	}{
-		"an older proxy, to a newer pod":       {own: shut, resolver: shut, standing: number},
-		"a newer proxy, to an older pod":       {own: shut, resolver: open},
-		"a newer proxy, by what was of before": {own: open, resolver: shut},
-		"nobody knows":                         {own: shut, resolver: shut, want: syscall.ECONNREFUSED},
-	} {
-		p := newPods(net.JoinHostPort("pods.", tc.own))
-		p.named, p.standing, p.ports = "mcp", &atomic.Int32{}, map[netip.Addr]string{pod: tc.resolver}
-		p.standing.Store(int32(tc.standing))
-		conn, err := newTransport(nil, "service:80", p).dial(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", shut))
-		if !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err == nil {
-			conn.Close()
+	f.proxy.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, port(b.port))
+	for range 2 {
+		id, pod := f.open()
+		if got := answered(t, f.in(id, http.MethodPost, "x")); got["pod"] != pod {
+			t.Errorf("a call of the session at %s: %v", pod, got)
 		}
 	}
+	f.proxy.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, 0)
+	f.proxy.backend.present.Store(false)
+	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, "refuses")
+}
+
+// said has the resolver say of one pod where it listens, while pods of what stands listen elsewhere.
+func (p *pods) said(pod netip.Addr, at, standing int) {
+	p.named, p.standing, p.at, p.port = "mcp", &atomic.Int32{}, time.Time{}, uint16(at)
+	p.standing.Store(int32(standing))
+	p.lookup = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{pod}, nil }
+	p.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
+		return "", []*net.SRV{{Target: "one.", Port: uint16(at)}}, nil
+	}
+}
+
+func port(text string) int {
+	number, _ := strconv.Atoi(text)
+	return number
 }
 
 // A resolver that does not answer is asked once for all, and waited for as long as its caller likes.
@@ -270,8 +278,7 @@ func TestAPodThatIsGoneIsNotKept(t *testing.T) {
 			all, err, records = after.all, after.err, nil
 			now = now.Add(24 * time.Hour)
 			if has, some, err := p.has(t.Context(), gone); has {
-				t.Errorf("a day later the pod that has gone is said to be there (some %t, %v), and is called at %s", some, err,
-					p.address(gone))
+				t.Errorf("a day later the pod that has gone is said to be there (some %t, %v)", some, err)
 			}
 		})
 	}
@@ -313,6 +320,35 @@ func TestASessionOfAPodThatIsGoneReachesNoStranger(t *testing.T) {
 	}
 }
 
+// While the port changes, a proxy may start after the pod of a session has left the resolver's answers: where that pod
+// listens the session says. At the port of newer pods its server may listen past its bridge.
+func TestASessionIsCalledWhereItBegan(t *testing.T) {
+	b, secret := newBackends(t, 1), secretOf(t)
+	past := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "sessionid must be provided", http.StatusBadRequest)
+	}))
+	_ = past.Listener.Close()
+	var err error
+	if past.Listener, err = net.Listen("tcp", b.pods[0].address.String()+":0"); err != nil {
+		t.Fatal(err)
+	}
+	past.Start()
+	t.Cleanup(past.Close)
+	before, after := b.before(secret), b.before(secret)
+	newer := past.Listener.Addr().(*net.TCPAddr).Port
+	after.proxy.pods.said(netip.MustParseAddr("127.0.0.12"), newer, newer)
+	id, pod := before.open()
+	if got := answered(t, after.in(id, http.MethodPost, "x")); got["pod"] != pod {
+		t.Errorf("a call of the session at %s: %v", pod, got)
+	}
+	b.stop(b.pods[0])
+	for name, f := range map[string]*bench{"before": before, "after": after} {
+		t.Run(name, func(t *testing.T) {
+			wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+		})
+	}
+}
+
 // Of many pods a resolver that is slow tells in its time where each listens.
 func TestManyPodsOfASlowResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -347,8 +383,8 @@ func TestManyPodsOfASlowResolver(t *testing.T) {
 		for range 3 {
 			began := time.Now()
 			known, err := p.list(t.Context(), freshPods)
-			if took := time.Since(began); took > time.Second || p.address(all[0]) != "10.0.0.1:9441" {
-				t.Errorf("%d pods, %v, after %s; the first is called at %s", len(known), err, took, p.address(all[0]))
+			if took := time.Since(began); took > time.Second || p.places(all[0])[0].Port() != 9441 {
+				t.Errorf("%d pods, %v, after %s; the first is called at %s", len(known), err, took, p.places(all[0])[0])
 			}
 			time.Sleep(freshPods)
 		}

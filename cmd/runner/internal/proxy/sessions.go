@@ -50,9 +50,9 @@ type place struct {
 	named, own string
 	// caller is who sent the request, where that matters.
 	caller session.Caller
-	// pod keeps the session, or has been chosen for a request that may begin one; the
-	// zero Addr leaves the choice to the backend's Service, or is for a server elsewhere.
-	pod netip.Addr
+	// pod keeps the session, or has been chosen for a request that may begin one, and is called there; the
+	// zero AddrPort leaves the choice to the backend's Service, or is for a server elsewhere.
+	pod netip.AddrPort
 	// begins says that the request may begin a session: any pod would do. opens says that
 	// this is one of the transport HTTP+SSE, and old that the query names such a session.
 	begins, opens, old bool
@@ -128,7 +128,7 @@ func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *jsonr
 	if s.Content != p.content && now.Sub(s.Issued) > rolloutTime && now.Sub(p.started) > rolloutTime {
 		return errSessionGone
 	}
-	has, some, err := p.pods.has(r.Context(), s.Pod)
+	has, some, err := p.pods.has(r.Context(), s.Pod.Addr())
 	f.place.brief = !has
 	switch {
 	case err != nil:

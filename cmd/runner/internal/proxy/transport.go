@@ -95,7 +95,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	case f != nil && f.place.begins && t.pods != nil:
 		response, err = t.any(request, f)
 	case f != nil && f.place.pod.IsValid():
-		request.URL.Host = t.pods.address(f.place.pod)
+		request.URL.Host = t.pods.place(f.place.pod).String()
 		response, err = t.send(request)
 	default:
 		response, err = t.send(request)
@@ -129,12 +129,17 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 	for pause := firstDialPause; ; pause = min(2*pause, lastDialPause) {
 		pods, err := t.pods.next(request.Context(), age)
 		for _, pod := range pods {
-			f.place.pod, request.URL.Host = pod, t.pods.address(pod)
-			body.again()
-			var response *http.Response
-			if response, err = t.send(request); err == nil || !undialled(err) {
-				body.release()
-				return response, err
+			for _, place := range t.pods.places(pod) {
+				f.place.pod, request.URL.Host = place, place.String()
+				body.again()
+				var response *http.Response
+				if response, err = t.send(request); err == nil || !undialled(err) {
+					body.release()
+					return response, err
+				}
+				if !errors.Is(err, syscall.ECONNREFUSED) {
+					break
+				}
 			}
 		}
 		age = missing
@@ -240,13 +245,6 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 	end := time.Now().Add(t.patience)
 	if address != t.service {
 		conn, err := t.dialer.DialContext(ctx, network, address)
-		if errors.Is(err, syscall.ECONNREFUSED) && t.pods != nil {
-			for _, other := range t.pods.elsewhere(address) {
-				if conn, err = t.dialer.DialContext(ctx, network, other); err == nil {
-					break
-				}
-			}
-		}
 		if err == nil {
 			t.present.Store(true)
 		}

@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"time"
@@ -25,8 +26,9 @@ const (
 	// hashSize is how much of the content's hash is in an id.
 	hashSize = 8
 	// overhead is what an id holds beside the backend's own: the name of the key,
-	// the AEAD's nonce and tag, hash, time, and the address with its length.
-	overhead = nameSize + 12 + 16 + hashSize + 4 + 1 + 16
+	// the AEAD's nonce and tag, hash, time, and address and port with their length.
+	overhead = nameSize + 12 + 16 + hashSize + 4 + 1 + 16 + portSize
+	portSize = 2
 )
 
 // encoding is visible ASCII, as the specification asks of ids. Each id has one
@@ -44,9 +46,9 @@ var ErrTooLong = fmt.Errorf("the backend's session id is empty or longer than %d
 
 // Session is where a session is, and what its backend calls it.
 type Session struct {
-	// Pod is the address of the backend pod that keeps the session; the zero Addr where
-	// the server does, wherever it runs.
-	Pod netip.Addr
+	// Pod is where the backend pod that keeps the session is called; the zero AddrPort where
+	// the server does, wherever it runs. An id of a release before has the address alone.
+	Pod netip.AddrPort
 	// ID is the backend's own.
 	ID string
 	// Issued is when the id was sealed, to the second.
@@ -84,12 +86,16 @@ func (k *Keys) Seal(caller Caller, s Session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	address := s.Pod.Unmap().AsSlice() // none of the zero Addr
-	plain := make([]byte, 0, hashSize+4+1+len(address)+len(s.ID))
+	plain := make([]byte, 0, hashSize+4+1+16+portSize+len(s.ID))
 	plain = append(plain, s.Content[:]...)
 	plain = binary.BigEndian.AppendUint32(plain, uint32(s.Issued.Unix())) //nolint:gosec // until 2106
-	plain = append(plain, byte(len(address)))
-	plain = append(plain, address...)
+	address := s.Pod.Addr().Unmap().AsSlice()                             // none of the zero Addr
+	if s.Pod.Port() == 0 {
+		plain = append(append(plain, byte(len(address))), address...)
+	} else {
+		plain = append(append(plain, byte(len(address)+portSize)), address...)
+		plain = binary.BigEndian.AppendUint16(plain, s.Pod.Port())
+	}
 	plain = append(plain, s.ID...)
 	key := keys[0]
 	sealed := make([]byte, nameSize, nameSize+12+len(plain)+16)
@@ -134,8 +140,13 @@ func parse(plain []byte) (s Session, err error) {
 	if size > len(rest) {
 		return Session{}, ErrUnknown
 	}
-	if pod, ok := netip.AddrFromSlice(rest[:size]); ok {
-		s.Pod = pod
+	where, port := rest[:size], uint16(0)
+	if size == net.IPv4len+portSize || size == net.IPv6len+portSize {
+		port = binary.BigEndian.Uint16(where[size-portSize:])
+		where = where[:size-portSize]
+	}
+	if pod, ok := netip.AddrFromSlice(where); ok {
+		s.Pod = netip.AddrPortFrom(pod, port)
 	} else if size > 0 {
 		return Session{}, ErrUnknown
 	}

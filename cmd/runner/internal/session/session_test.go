@@ -48,7 +48,7 @@ func must(t *testing.T, err error) {
 var (
 	ann  = Caller{Issuer: "https://issuer.example.com", Subject: "ann"}
 	some = Session{
-		Pod: netip.MustParseAddr("10.0.0.7"), ID: "backend-1", Issued: time.Unix(1_800_000_000, 0),
+		Pod: netip.MustParseAddrPort("10.0.0.7:8080"), ID: "backend-1", Issued: time.Unix(1_800_000_000, 0),
 		Content: Content("0123456789abcdef"),
 	}
 )
@@ -63,11 +63,14 @@ func sealed(t *testing.T, k *Keys, caller Caller, s Session) string {
 func TestWhatIsSealedOpens(t *testing.T) {
 	k, _ := follow(t, map[string]string{"current": newKey})
 	for name, s := range map[string]Session{
-		"of IPv4":         some,
-		"of IPv6":         {Pod: netip.MustParseAddr("fd00::7"), ID: "x", Issued: some.Issued},
-		"of mapped IPv4":  {Pod: netip.MustParseAddr("::ffff:10.0.0.7"), ID: "x", Issued: some.Issued},
-		"a signed token":  {ID: strings.Repeat("x", 4000), Issued: some.Issued},
-		"the longest":     {Pod: netip.MustParseAddr("fd00::7"), ID: strings.Repeat("x", MaxID), Issued: some.Issued},
+		"of IPv4":        some,
+		"of IPv6":        {Pod: netip.MustParseAddrPort("[fd00::7]:9441"), ID: "x", Issued: some.Issued},
+		"of mapped IPv4": {Pod: netip.MustParseAddrPort("[::ffff:10.0.0.7]:1"), ID: "x", Issued: some.Issued},
+		"of no port":     {Pod: netip.AddrPortFrom(some.Pod.Addr(), 0), ID: "x", Issued: some.Issued},
+		"a signed token": {ID: strings.Repeat("x", 4000), Issued: some.Issued},
+		"the longest": {
+			Pod: netip.MustParseAddrPort("[fd00::7]:65535"), ID: strings.Repeat("x", MaxID), Issued: some.Issued,
+		},
 		"of any bytes":    {Pod: some.Pod, ID: "a b\x00\xff=", Issued: some.Issued},
 		"of no content":   {Pod: some.Pod, ID: "x", Issued: some.Issued},
 		"of short a hash": {Pod: some.Pod, ID: "x", Issued: some.Issued, Content: Content("abc")},
@@ -86,7 +89,9 @@ func TestWhatIsSealedOpens(t *testing.T) {
 				}
 			}
 			got, err := k.Open(ann, id)
-			s.Pod = s.Pod.Unmap()
+			if s.Pod.IsValid() {
+				s.Pod = netip.AddrPortFrom(s.Pod.Addr().Unmap(), s.Pod.Port())
+			}
 			if err != nil || got != s {
 				t.Errorf("got %+v, %v\nwant %+v", got, err, s)
 			}
@@ -235,7 +240,9 @@ func FuzzIDs(f *testing.F) {
 	k := Follow(dir, "echo-session", "uid-1")
 	// A fuzzer's workers are processes of their own: one that was sealed here would be another's.
 	const id = "9jpDy2QcF8lMF3coXjEpvMVRSXVrdMuw2Pp5NTLI2WQ0BNts2k0AdHyFlFoVqMYvlR82A2yJ2Hj1GA"
-	if s, err := k.Open(ann, id); err != nil || s != some {
+	earlier := some
+	earlier.Pod = netip.AddrPortFrom(some.Pod.Addr(), 0)
+	if s, err := k.Open(ann, id); err != nil || s != earlier {
 		f.Fatalf("an id of this format, which clients hold over a release, opens %+v, %v", s, err)
 	}
 	f.Add(id, "https://issuer.example.com", "ann", "backend-1")
@@ -243,7 +250,7 @@ func FuzzIDs(f *testing.F) {
 	f.Add("AAAA", "a", "b", "c")
 	f.Fuzz(func(t *testing.T, text, issuer, subject, own string) {
 		caller := Caller{issuer, subject}
-		if s, err := k.Open(caller, text); err == nil && (text != id || caller != ann || s != some) {
+		if s, err := k.Open(caller, text); err == nil && (text != id || caller != ann || s != earlier) {
 			t.Fatalf("%q opens %+v for %+v", text, s, caller)
 		}
 		s := Session{Pod: some.Pod, ID: own, Issued: some.Issued}
@@ -263,6 +270,8 @@ func FuzzIDs(f *testing.F) {
 // FuzzPlain is what only a holder of the key could write.
 func FuzzPlain(f *testing.F) {
 	f.Add([]byte("12345678abcd\x04\x0a\x00\x00\x01id"))
+	f.Add([]byte("12345678abcd\x06\x0a\x00\x00\x01\x1f\x90id"))
+	f.Add([]byte("12345678abcd\x06\x0a\x00\x00\x01\x00\x00id"))
 	f.Add([]byte("12345678abcd\xff"))
 	f.Add([]byte("12345678abcd\x00id")) // of a server elsewhere, which has no pod
 	f.Fuzz(func(t *testing.T, plain []byte) {
@@ -270,7 +279,10 @@ func FuzzPlain(f *testing.F) {
 		if err != nil {
 			return
 		}
-		address := s.Pod.AsSlice()
+		address := s.Pod.Addr().AsSlice()
+		if size := int(plain[len(s.Content)+4]); size > len(address) { // with the port
+			address = binary.BigEndian.AppendUint16(address, s.Pod.Port())
+		}
 		again := binary.BigEndian.AppendUint32(bytes.Clone(s.Content[:]), uint32(s.Issued.Unix()))
 		again = slices.Concat(again, []byte{byte(len(address))}, address, []byte(s.ID))
 		if !bytes.Equal(again, plain) {
