@@ -195,9 +195,9 @@ func (j *checker) released() {
 	}
 }
 
-// gone judges what is left of a server that is gone, but for orphans that no later server adopts. A process that was killed
-// between the two writes of a take-over leaves its manager in an object that is not ours, and no later pass goes on
-// where the take-over has become impossible.
+// gone judges what is left of a server that is gone, but for orphans that no later server adopts. A process that was
+// killed between the two writes of a take-over leaves its manager in an object that is not ours, and no later pass goes
+// on where the take-over has become impossible.
 func (j *checker) gone() {
 	if server := j.scenario.server(); server != nil {
 		j.found(leftBehind, "%s, with finalizers %s", server.GetName(), server.GetFinalizers())
