@@ -15,8 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers"
-	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -166,19 +164,6 @@ var _ = It("The cause is named: a backend whose pods the API server refuses", fu
 	ready(s, "echo")
 })
 
-var _ = DescribeTable("What the spec asks for is reached:", func(more string) {
-	s := newEnv()
-	operate(s)
-	s.RunProxies()
-	s.Apply(git, server("echo", more))
-	stopped(s, "echo", v1alpha1.ReasonScaledToZero)
-	s.Apply(git, server("echo", ""))
-	ready(s, "echo")
-},
-	Entry("no replicas", `replicas: 0`),
-	Entry("no proxies", `proxy: {replicas: 0}`),
-)
-
 // A server that lacks its finalizer says so, and runs, rolls out and stops.
 var _ = It("A finalizer that is refused keeps nothing else from happening", func() {
 	s := newEnv()
@@ -306,43 +291,6 @@ var _ = Describe("Policies that cannot be read", func() {
 	})
 })
 
-var _ = Describe("A podTemplate that cannot be rendered", func() {
-	It("keeps the last good content running, and says what is wrong", func() {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		ready(s, "echo")
-		before := uids(s)
-		s.Apply(git, server("echo", "args: [a]\npodTemplate: {spec: {hostNetwork: true}}"))
-		live := notReady(s, "echo", v1alpha1.ReasonSpecInvalid)
-		Expect(readyMessage(live)).To(ContainSubstring("spec.podTemplate.spec.hostNetwork"))
-		stalled(live, v1alpha1.ReasonSpecInvalid)
-		Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
-		Expect(uids(s)).To(Equal(before))
-		s.Apply(git, server("echo", "args: [a]"))
-		rolledOut(s, "echo", 2)
-		ready(s, "echo")
-	})
-})
-
-var _ = Describe("A proxy that cannot start", func() {
-	It("is named too", func() {
-		s := newEnv()
-		image := "registry.example.com/runner-" + s.Namespace + ":1"
-		plane.Kubelet.Image(image, kit.ImagePullBackOff("unauthorized"))
-		op := operate(s)
-		op.stop()
-		op.start(controllers.Options{Workload: podtemplate.Release{RunnerImage: image}})
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		live := notReady(s, "echo", v1alpha1.ReasonImagePull)
-		Expect(readyMessage(live)).To(ContainSubstring(image))
-		plane.Kubelet.Image(image, kit.Runs())
-		ready(s, "echo")
-	})
-})
-
 // prohibition is somebody's policy.
 type prohibition struct {
 	message                  string
@@ -424,3 +372,6 @@ func stalled(live *v1alpha1.MCPServer, reason string) {
 		HaveField("Reason", reason))))
 	Expect(live.Status.Conditions).NotTo(ContainElement(HaveField("Type", v1alpha1.ConditionReconciling)))
 }
+
+const withPolicy = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: " +
+	"{policies: [{name: all, policy: \"permit(principal, action, resource);\"}]}}\n"

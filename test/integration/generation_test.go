@@ -169,36 +169,6 @@ var _ = Describe("The workload generation", func() {
 		rolledOut(s, "echo", 1)
 	})
 
-	It("does not go back on a child: a rollout is not undone under an old number", func() {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		ready(s, "echo")
-		s.Apply(git, kit.Server("echo", imageTwo, ""))
-		rolledOut(s, "echo", 2)
-		ready(s, "echo")
-		_, err := s.ApplyErr(intruder,
-			fmt.Sprintf(
-				`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"echo-backend","annotations":{%q:"1"}}}`,
-				revision.AnnotationGeneration), client.ForceOwnership)
-		Expect(err).To(MatchError(ContainSubstring("may not go back to 1")))
-	})
-
-	It("is the same after the operator was restarted, and by another operator with the same runner", func() {
-		s := newEnv()
-		op := operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		atRest(s, "echo")
-		quiet(op)
-		before, mark := s.Versions(), op.requests.Mark()
-		op.restart()
-		newManual(s, runnerImage, nil).passes()
-		s.NothingMoved(before)
-		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
-	})
-
 	It("is raised by an operator that brings another runner, which rolls the proxies alone", func() {
 		s := newEnv()
 		op := operate(s)
@@ -361,3 +331,5 @@ var _ = Describe("Run configs", func() {
 		Expect(op.cache.List(s.Ctx, &corev1.ConfigMapList{})).To(HaveOccurred(), "whole ConfigMaps are cached")
 	})
 })
+
+const nothingStays = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, uid: %q}\n"

@@ -46,22 +46,6 @@ var _ = Describe("A server", func() {
 		Expect(live.Status.Workload.Generation).To(Equal(int64(1)), "suspension is not content")
 	})
 
-	It("takes new content while it is suspended, and runs it when it resumes", func() {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		ready(s, "echo")
-		s.Apply(git, kit.Server("echo", imageTwo, "suspend: true"))
-		stopped(s, "echo", v1alpha1.ReasonSuspended)
-		s.Apply(git, kit.Server("echo", imageTwo, ""))
-		rolledOut(s, "echo", 2)
-		ready(s, "echo")
-		set := backendOf(s, "echo")
-		s.Read(set)
-		Expect(set.Spec.Template.Spec.Containers[0].Image).To(Equal(imageTwo))
-	})
-
 	It("restarts proxy and backend when restartedAt changes, and nobody writes it back", func() {
 		s := newEnv()
 		operate(s)
@@ -239,47 +223,6 @@ var _ = Describe("A deletion", func() {
 		})
 		s.Patch(policy, "editor", `{"metadata":{"finalizers":null}}`)
 		ready(s, "echo")
-	})
-
-	It("ends for a server that never became ready", func() {
-		s := newEnv()
-		image := "registry.example.com/" + s.Namespace + ":1"
-		plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, kit.Server("echo", image, ""))
-		notReady(s, "echo", v1alpha1.ReasonImagePull)
-		s.Delete(serverOf(s, "echo"))
-		s.AwaitGone(serverOf(s, "echo"))
-		leavesNothing(s)
-	})
-
-	It("ends for a server that cannot be rendered", func() {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		ready(s, "echo")
-		s.Apply(git, server("echo", "podTemplate: {spec: {hostNetwork: true}}"))
-		notReady(s, "echo", v1alpha1.ReasonSpecInvalid)
-		s.Delete(serverOf(s, "echo"))
-		s.AwaitGone(serverOf(s, "echo"))
-		leavesNothing(s)
-	})
-
-	It("waits while there is no operator, and ends once there is", func() {
-		s := newEnv()
-		op := operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		ready(s, "echo")
-		before := uids(s)
-		op.stop()
-		s.Delete(serverOf(s, "echo"))
-		Expect(uids(s)).To(Equal(before), "the server keeps running until somebody ends it")
-		op.restart()
-		s.AwaitGone(serverOf(s, "echo"))
-		leavesNothing(s)
 	})
 
 	It("of the whole namespace ends, and is calm", func() {

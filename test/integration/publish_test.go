@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -117,4 +118,25 @@ func listens(s *kit.Env, name string, number int32) {
 		}
 	}
 	Fail("nothing listens at the port of the Service " + name)
+}
+
+func podConditions(pods []corev1.Pod) []corev1.PodCondition {
+	var all []corev1.PodCondition
+	for _, pod := range pods {
+		all = append(all, pod.Status.Conditions...)
+	}
+	return all
+}
+
+func allReady(pods []corev1.Pod) error {
+	ready := 0
+	for _, c := range podConditions(pods) {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			ready++
+		}
+	}
+	if ready != len(pods) || ready == 0 {
+		return fmt.Errorf("%d of %d pods are ready", ready, len(pods))
+	}
+	return nil
 }

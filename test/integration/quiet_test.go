@@ -6,7 +6,16 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -23,9 +32,8 @@ var _ = Describe("A server at rest", func() {
 		quiet(op)
 		before, mark, runnerMark := s.Versions(), op.requests.Mark(), r.Requests.Mark()
 		for range 10 {
-			process := newManual(s, runnerImage, nil)
-			Expect(process.pass()).To(Succeed())
-			Expect(process.requests.Since(0).Writes()).To(BeEmpty(), process.requests.Since(0).String())
+			sent := passOfNewProcess(s).Since(0)
+			Expect(sent.Writes()).To(BeEmpty(), sent.String())
 		}
 		op.restart()
 		r.Again()
@@ -69,4 +77,21 @@ func labelAll(s *kit.Env) {
 		s.Apply("labeller", fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"labels":{"team":"red"}}}`, version,
 			kind, name))
 	}
+}
+
+// passOfNewProcess makes one pass over echo as an operator that remembers nothing, and returns what it sent.
+func passOfNewProcess(s *kit.Env) *kit.Requests {
+	GinkgoHelper()
+	requests := &kit.Requests{}
+	config := requests.Wrap(s.OperatorConfig())
+	direct, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
+	Expect(err).NotTo(HaveOccurred())
+	applier := controllers.NewApplier(direct, direct)
+	Expect(applier.Impersonate(config, kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
+	reconciler := mcpserver.New(snapshot.NewReader(kinds.Servers(), direct, direct), applier,
+		events.NewFakeRecorder(1000), podtemplate.Release{RunnerImage: runnerImage})
+	_, err = reconciler.Reconcile(s.Ctx,
+		ctrl.Request{NamespacedName: client.ObjectKey{Namespace: s.Namespace, Name: "echo"}})
+	Expect(err).NotTo(HaveOccurred())
+	return requests
 }

@@ -169,23 +169,6 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		remoteSaying(s, "echo", v1alpha1.ReasonReady)
 	})
 
-	DescribeTable("says what is wrong:", func(more, reason, says string) {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, remoteProxy("echo", more))
-		live := remoteSaying(s, "echo", reason)
-		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady).Message).To(ContainSubstring(says))
-	},
-		Entry("a Secret that is missing",
-			"headers: [{name: Authorization, valueFrom: {secretKeyRef: {name: no-such, key: token}}}]",
-			v1alpha1.ReasonMissingReference, "spec.headers"),
-		Entry("a login that is missing", "oidcConfigRef: {name: no-such}", v1alpha1.ReasonConfigNotFound,
-			`MCPOIDCConfig "no-such" does not exist`),
-		Entry("an overlay that takes our field", "proxy: {podTemplate: {spec: {hostNetwork: true}}}",
-			v1alpha1.ReasonSpecInvalid, "hostNetwork"),
-	)
-
 	It("shares configurations with servers, which wait for each other", func() {
 		s := newEnv()
 		operate(s)

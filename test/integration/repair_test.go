@@ -180,21 +180,12 @@ var _ = DescribeTable("A foreign object of a name that we need is reported, not 
 	s.Apply(git, server("echo", "args: [a]")) // whoever makes room may wait a minute, or touch the server
 	ready(s, "echo")
 },
-	Entry("a ServiceAccount", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"echo-runner"}}`,
-		"mcpserver.freehold.dev/children"),
 	Entry("a Service",
 		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy"},"spec":{"ports":[{"port":80}]}}`,
-		"mcpserver.freehold.dev/children"),
-	Entry("a Deployment",
-		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy"},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},
-		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
 		"mcpserver.freehold.dev/children"),
 	Entry("a StatefulSet",
 		`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"echo-backend"},"spec":{"replicas":0,"serviceName":"b","selector":{"matchLabels":{"a":"b"}},
 		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
-		"runner.freehold.dev/backend"),
-	Entry("a Service of the backend",
-		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-backend"},"spec":{"ports":[{"port":80}]}}`,
 		"runner.freehold.dev/backend"),
 )
 

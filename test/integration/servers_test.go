@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -136,5 +135,3 @@ func rolledOut(s *kit.Env, name string, generation int64) *v1alpha1.MCPServer {
 	})
 	return live
 }
-
-const ourFinalizer = contract.Finalizer

@@ -26,8 +26,6 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-const csa = "kubectl-client-side-apply"
-
 // children are the objects of echo as Freehold makes them, without an owner and
 // handed over: what a backup has of them. The runner's are the last three.
 func children(s *kit.Env) []*unstructured.Unstructured {
@@ -67,15 +65,6 @@ func annotated(object *unstructured.Unstructured, key, value string) {
 	}
 	annotations[key] = value
 	object.SetAnnotations(annotations)
-}
-
-// byKubectl creates an object as kubectl apply does on the client's side.
-func byKubectl(s *kit.Env, object *unstructured.Unstructured) {
-	GinkgoHelper()
-	text, err := json.Marshal(object.Object)
-	Expect(err).NotTo(HaveOccurred())
-	annotated(object, "kubectl.kubernetes.io/last-applied-configuration", string(text))
-	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner(csa)), "creating "+s.Title(object))
 }
 
 // byOperator creates an object without our labels, so that no cache of ours has
@@ -176,68 +165,37 @@ func unreported(object *unstructured.Unstructured) map[string]any {
 }
 
 var _ = Describe("A server whose objects stand in another hand", func() {
-	DescribeTable("is taken over whole where they are handed over, and no pod restarts; made by",
-		func(write func(*kit.Env, *unstructured.Unstructured), from string) {
-			s := newEnv()
-			s.Apply(git, server("echo", "args: [a]"))
-			all := children(s)
-			for _, object := range all {
-				write(s, object)
-			}
-			before := restarts(s)
-			op := operate(s)
-			s.RunProxies()
-			live := atRest(s, "echo")
-			Expect(restarts(s)).To(Equal(before))
-			for _, object := range all {
-				sound(s, object)
-			}
-			announced(s, live, corev1.EventTypeNormal, "FieldsTakenOver")
-			patches := op.requests.Since(0).In(s.Namespace).
-				Where(func(r kit.Request) bool { return r.Verb == "patch" && r.Resource != "events" })
-			Expect(len(patches)).To(BeNumerically("<=", 7), "one for each object and manager of the operator:\n%s", patches)
-
-			s.Apply(git, server("echo", ""))
-			rolledOut(s, "echo", 2)
-			backend := backendOf(s, "echo")
-			s.Await(backend, "what is not stated is gone", func() error {
-				if args := template(backend).Spec.Containers[0].Args; len(args) > 0 {
-					return fmt.Errorf("the args are %s", args)
-				}
-				return nil
-			})
-			ready(s, "echo")
-			s.Owns(backend, from, "metadata.annotations")
-		},
-		Entry("kubectl apply", byKubectl, csa),
-		Entry("another operator", byOperator, "other-operator"),
-	)
-
-	It("rolls out once where its content is another, which carries no mark", func() {
+	It("is taken over whole where they are handed over, and no pod restarts", func() {
 		s := newEnv()
-		s.Apply(git, server("echo", ""))
-		for _, object := range children(s) {
-			if _, pods, err := unstructured.NestedMap(object.Object, "spec", "template"); pods && err == nil {
-				delete(object.Object["metadata"].(map[string]any), "annotations")
-				annotated(object, contract.AdoptAnnotation, "true")
-				unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
-				Expect(unstructured.SetNestedField(object.Object, int64(7), "spec", "template", "spec",
-					"terminationGracePeriodSeconds")).To(Succeed())
-			}
-			byKubectl(s, object)
+		s.Apply(git, server("echo", "args: [a]"))
+		all := children(s)
+		for _, object := range all {
+			byOperator(s, object)
 		}
-		restarts(s)
-		operate(s)
+		before := restarts(s)
+		op := operate(s)
 		s.RunProxies()
-		atRest(s, "echo")
-		proxy, backend := proxyOf(s, "echo"), backendOf(s, "echo")
-		s.Read(proxy)
-		s.Read(backend)
-		Expect([]int64{proxy.Generation, backend.Generation}).To(Equal([]int64{2, 2}))
-		Expect(proxy.Annotations).To(HaveKeyWithValue(revision.AnnotationGeneration, "1"))
-		Expect(backend.Annotations).To(HaveKeyWithValue(revision.AnnotationGeneration, "1"))
-		// The backend states no grace period: what somebody had stated of our pods is gone.
-		Expect(*backend.Spec.Template.Spec.TerminationGracePeriodSeconds).To(Equal(int64(30)))
+		live := atRest(s, "echo")
+		Expect(restarts(s)).To(Equal(before))
+		for _, object := range all {
+			sound(s, object)
+		}
+		announced(s, live, corev1.EventTypeNormal, "FieldsTakenOver")
+		patches := op.requests.Since(0).In(s.Namespace).
+			Where(func(r kit.Request) bool { return r.Verb == "patch" && r.Resource != "events" })
+		Expect(len(patches)).To(BeNumerically("<=", 7), "one for each object and manager of the operator:\n%s", patches)
+
+		s.Apply(git, server("echo", ""))
+		rolledOut(s, "echo", 2)
+		backend := backendOf(s, "echo")
+		s.Await(backend, "what is not stated is gone", func() error {
+			if args := template(backend).Spec.Containers[0].Args; len(args) > 0 {
+				return fmt.Errorf("the args are %s", args)
+			}
+			return nil
+		})
+		ready(s, "echo")
+		s.Owns(backend, "other-operator", "metadata.annotations")
 	})
 
 	It("rolls once for the mark alone where it was never Freehold's, and keeps what others put into its pods", func() {
@@ -313,34 +271,6 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		Entry("a Service", `"labels":{"team":"red"}`),
 		Entry("one of which the cache keeps little",
 			`"labels":{"team":"red","freehold.dev/server":"echo"},"annotations":{"note":"`+strings.Repeat("x", 40<<10)+`"}`),
-	)
-
-	DescribeTable("says what cannot be taken over, and leaves it whole:",
-		func(i int, says string, edit func(*kit.Env, *unstructured.Unstructured)) {
-			s := newEnv()
-			s.Apply(git, server("echo", ""))
-			object := children(s)[i]
-			Expect(unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")).To(Succeed())
-			edit(s, object)
-			byKubectl(s, object)
-			operate(s)
-			s.RunProxies()
-			live := notReady(s, "echo", v1alpha1.ReasonNotAdoptable)
-			Expect(readyMessage(live)).To(
-				And(ContainSubstring(object.GetName()), ContainSubstring(says), ContainSubstring("left it as it is")))
-			stalled(live, v1alpha1.ReasonNotAdoptable)
-			announced(s, live, corev1.EventTypeWarning, v1alpha1.ReasonNotAdoptable)
-			Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))
-
-			s.Delete(object)
-			s.AwaitGone(object)
-			s.Apply(git, server("echo", "args: [a]"))
-			ready(s, "echo")
-		},
-		Entry("a proxy of another selector", 4, "field is immutable", reselected),
-		Entry("a backend of another selector", 7, "updates to statefulset spec", reselected),
-		Entry("another controller's proxy", 4, "ConfigMap holder controls it", held),
-		Entry("another controller's backend", 7, "ConfigMap holder controls it", held),
 	)
 
 	It("is taken over whole or not at all, and all that stands in the way is told at once", func() {
@@ -449,30 +379,6 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		s.Delete(live)
 		s.AwaitGone(live)
 	})
-
-	It("leaves its former owner all that is theirs when Freehold lets go of it", func() {
-		s := newEnv()
-		s.Apply(git, server("echo", ""))
-		account := children(s)[0]
-		account.SetLabels(map[string]string{"team": "red"})
-		account.Object["imagePullSecrets"] = []any{map[string]any{"name": "mine"}}
-		byKubectl(s, account)
-		op := operate(s)
-		s.RunProxies()
-		ready(s, "echo")
-		s.Owns(account, string(contract.MCPServerChildren), "metadata.ownerReferences", "automountServiceAccountToken")
-		op.stop()
-
-		manager := string(contract.MCPServerChildren)
-		s.Apply(manager, fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"echo-runner","uid":%q}}`,
-			s.Unstructured(account).GetUID()))
-		s.OwnsNothing(account, manager)
-		live := s.Unstructured(account)
-		Expect(live.GetLabels()).To(Equal(map[string]string{"team": "red"}))
-		Expect(live.GetOwnerReferences()).To(BeEmpty())
-		Expect(live.Object).To(HaveKeyWithValue("imagePullSecrets", account.Object["imagePullSecrets"]))
-		Expect(live.Object).NotTo(HaveKey("automountServiceAccountToken"))
-	})
 })
 
 func reselected(_ *kit.Env, object *unstructured.Unstructured) {
@@ -483,12 +389,4 @@ func reselected(_ *kit.Env, object *unstructured.Unstructured) {
 	} {
 		Expect(unstructured.SetNestedField(object.Object, "b", path...)).To(Succeed())
 	}
-}
-
-func held(s *kit.Env, object *unstructured.Unstructured) {
-	GinkgoHelper()
-	holder := s.Apply("somebody", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"holder"}}`)
-	object.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "ConfigMap", Name: "holder", UID: holder.GetUID(), Controller: new(true),
-	}})
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,32 +81,6 @@ var _ = It("Two configurations that change together are taken in turns, and one 
 		neverOpen(servers, pods)
 	})
 
-var _ = It("A rollout of a configuration goes on after the operator was stopped in the middle, and after another "+
-	"change", func() {
-	s := newEnv()
-	op := operate(s)
-	s.RunProxies()
-	s.Apply(git, policies("company", permitAll))
-	f := newFleet(s, 8, "authzConfigRef: {name: company}")
-	before, servers, pods := backends(s), s.RecordAll(&v1alpha1.MCPServer{}), s.RecordAll(&corev1.Pod{})
-	s.Apply(git, policies("company", denyAll))
-	second := hashOf(s)
-	for range 3 {
-		live := serverOf(s, "s7")
-		s.Await(live, "the rollout has begun", func() error {
-			if !waits(live) && !has(second)(live) {
-				return fmt.Errorf("its status is %+v", live.Status)
-			}
-			return nil
-		})
-		op.restart()
-	}
-	f.await("ready with the new policies", has(second))
-	inTurns(servers, second, 2)
-	neverOpen(servers, pods)
-	Expect(backends(s)).To(Equal(before))
-})
-
 var _ = It("A configuration that is taken away in the middle of its rollout and made again is rolled out", func() {
 	s := newEnv()
 	operate(s)
@@ -128,23 +101,5 @@ var _ = It("A configuration that is taken away in the middle of its rollout and 
 	s.Apply(git, policies("company", "permit(principal == Client::\"ann\", action, resource);"))
 	third := hashOf(s)
 	f.await("ready with the policies of the one that was made again", has(third))
-	neverOpen(servers, pods)
-})
-
-var _ = It("A login whose Secret does not exist keeps what ran, says so, and goes on once it exists", func() {
-	s := newEnv()
-	operate(s)
-	s.RunProxies()
-	s.Apply(git, loginWith("", 10))
-	s.Apply(git, server("echo", "oidcConfigRef: {name: company}"))
-	ready(s, "echo")
-	servers, pods := s.RecordAll(&v1alpha1.MCPServer{}), s.RecordAll(&corev1.Pod{})
-	s.Apply(git, loginWith(", introspection: {url: 'https://login.example.com/introspect', clientID: freehold, "+
-		"clientSecretRef: {name: company-client, key: secret}}", 10))
-	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonMissingReference))).To(Equal(
-		`volume "login": secret "company-client" not found: create it, or correct spec.oidc of the MCPOIDCConfig`))
-	s.Apply("somebody", "apiVersion: v1\nkind: Secret\nmetadata: {name: company-client}\nstringData: {secret: x}\n")
-	ready(s, "echo")
-	Expect(asks(s, 2).Introspection).NotTo(BeNil())
 	neverOpen(servers, pods)
 })

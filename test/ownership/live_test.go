@@ -60,14 +60,6 @@ func (l *live) ApplyStatus(manager string, intent any) bool {
 	return changed
 }
 
-// Force takes fields from their owners, as kubectl --force-conflicts does.
-func (l *live) Force(manager string, intent any) {
-	l.Helper()
-	if _, err := l.apply(l.main, "", manager, intent, true); err != nil {
-		l.Fatalf("applying by force as %s: %v", manager, err)
-	}
-}
-
 // Contended applies unforced and expects a conflict over exactly these fields.
 func (l *live) Contended(manager string, intent any, fields ...string) {
 	l.Helper()

@@ -19,10 +19,6 @@ const (
 	claimer     = string(contract.MCPServerWorkload)
 	conditioner = string(contract.MCPServerConditions)
 	scalars     = string(contract.MCPServerAddress)
-	children    = string(contract.MCPServerChildren)
-	rights      = string(contract.RBACChildren)
-	scaler      = string(contract.MCPServerScale)
-	backend     = string(contract.RunnerBackend)
 	report      = string(contract.RunnerReport)
 
 	git        = "argocd-controller"
