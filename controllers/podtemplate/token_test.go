@@ -73,15 +73,6 @@ func holders(pod corev1.PodSpec) []string {
 
 // runners are overlays that would bring something into the runner's container.
 var runners = map[string]struct{ says, want string }{
-	"a program": {`command: [/sh]`, `command: the runner runs as it is: remove it`},
-	"a hook": {
-		`lifecycle: {postStart: {exec: {command: [/sh]}}}`,
-		`lifecycle.postStart.exec: nothing else runs in the runner's container: remove it`,
-	},
-	"a mount": {
-		`volumeMounts: [{name: a, mountPath: /runner}]`,
-		`volumeMounts[mountPath=/runner]: nothing is mounted in the runner: remove it, or use a container of your own`,
-	},
 	"a mount of ours": {
 		`volumeMounts: [{name: run-config, mountPath: /a}]`,
 		`volumeMounts[mountPath=/a]: nothing is mounted in the runner: remove it, or use a container of your own`,
@@ -98,25 +89,13 @@ var runners = map[string]struct{ says, want string }{
 		`volumeDevices: [{name: a, devicePath: /a}]`,
 		`volumeDevices: the runner runs as it is: remove it`,
 	},
-	"unseen variables": {
-		`envFrom: [{configMapRef: {name: a}}]`,
-		`envFrom: the runner takes no variables unseen: write each in env`,
-	},
 	"a kubeconfig": {
 		`env: [{name: KUBECONFIG, value: /a}]`,
 		`env[name=KUBECONFIG]: this variable would give the runner's token away: remove it`,
 	},
-	"an API server": {
-		`env: [{name: KUBERNETES_SERVICE_HOST, value: a}]`,
-		`env[name=KUBERNETES_SERVICE_HOST]: this variable would give the runner's token away: remove it`,
-	},
 	"another port": {
 		`env: [{name: KUBERNETES_SERVICE_PORT, value: "1"}]`,
 		`env[name=KUBERNETES_SERVICE_PORT]: this variable would give the runner's token away: remove it`,
-	},
-	"headers in logs": {
-		`env: [{name: GODEBUG, value: http2debug=1}]`,
-		`env[name=GODEBUG]: this variable would give the runner's token away: remove it`,
 	},
 }
 
@@ -131,35 +110,16 @@ func TestNothingIsBroughtIntoTheRunner(t *testing.T) {
 
 func TestTheRunnersTokenIsRefusedToOthers(t *testing.T) {
 	for name, tc := range map[string]struct{ overlay, want string }{
-		"every container": {
-			`{spec: {automountServiceAccountToken: true}}`,
-			`spec.automountServiceAccountToken: every container would have the runner's token: remove it`,
-		},
 		"the same again": {
 			`{spec: {automountServiceAccountToken: false}}`,
 			`spec.automountServiceAccountToken: Freehold states this: remove it`,
 		},
-		"shared processes": {
-			`{spec: {shareProcessNamespace: true}}`,
-			`spec.shareProcessNamespace: other containers would see the runner's files and its token: remove it`,
-		},
-		"a token": {
-			`{spec: {volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`,
-			`spec.volumes[name=a].projected.sources[0].serviceAccountToken: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`,
-		},
 		"of an audience": {
 			`{spec: {volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {serviceAccountToken: {path: a, audience: b}}]}}]}}`, `spec.volumes[name=a].projected.sources[1].serviceAccountToken: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`,
-		},
-		"a certificate": {
-			`{spec: {volumes: [{name: a, projected: {sources: [{podCertificate: {signerName: a/b, keyType: ED25519, credentialBundlePath: a}}]}}]}}`, `spec.volumes[name=a].projected.sources[0].podCertificate: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`,
 		},
 		"our volume": {
 			`{spec: {volumes: [{name: runner-token, emptyDir: {}}]}}`,
 			`spec.volumes[name=runner-token]: Freehold has this item: choose another`,
-		},
-		"its mount": {
-			`{spec: {containers: [{name: side, image: x, volumeMounts: [{name: runner-token, mountPath: /a}]}]}}`,
-			`spec.containers[name=side].volumeMounts[mountPath=/a].name: the runner's token is for the container proxy only: choose another volume`,
 		},
 		"a mount before": {
 			`{spec: {initContainers: [{name: first, image: x, volumeMounts: [{name: runner-token, mountPath: /a}]}]}}`,

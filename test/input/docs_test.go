@@ -99,7 +99,7 @@ func TestTheDocumentIsThatOfTheRows(t *testing.T) {
 
 const head = `# Mistakes, and the messages about them
 
-A test makes every mistake below, against a real API server and the real operator, and compares the
+A test makes every mistake below, against a real API server and what the operator renders, and compares the
 messages. The test also writes this page: ` + "`make golden`" + `.
 
 A refused write changes nothing: what ran keeps running.

@@ -9,37 +9,57 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// What the API server lets in and the operator cannot make pods of, a condition
-// names in the words of the row. A new server then has no objects at all; of one
+// What the API server lets in and the operator cannot make pods of is named in the words of the row.
+func TestTheRendererNames(t *testing.T) {
+	for _, subject := range judged() {
+		for _, row := range subject.rows {
+			t.Run(subject.title+", "+row.mistake, func(t *testing.T) {
+				server := &v1alpha1.MCPServer{}
+				must(t, yaml.Unmarshal([]byte(row.text("echo")), server), "reading the row")
+				release := podtemplate.Release{RunnerImage: "freehold.dev/runner:test"}
+				got := workload.Render(workload.Input{Object: server}, release).Problems.Error()
+				// A condition has the first of many.
+				want, cut := strings.CutSuffix(row.field+": "+row.says, "; and more: correct these first")
+				if got != want && !(cut && strings.HasPrefix(got, want)) {
+					t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+				}
+			})
+		}
+	}
+}
+
+// A condition names it, of a row of each subject. A new server then has no objects at all; of one
 // that runs nothing moves, and its status says which content runs.
 func TestTheOperatorNames(t *testing.T) {
 	t.Parallel()
 	running := runningServer(t, guarded)
 	k := newKubectl(running.Env)
-	workload := *running.server.Status.Workload
+	claimed := *running.server.Status.Workload
 	running.server.ManagedFields = nil
 	before := running.Versions()
 	for i, subject := range judged() {
 		t.Run(subject.title, func(t *testing.T) {
-			for j, row := range subject.rows {
-				t.Run(row.mistake, func(t *testing.T) {
-					name := fmt.Sprintf("bad-%d-%d", i, j)
-					must(t, k.create(row.text(name)), "creating it")
-					must(t, k.apply(running.name, row.text(running.name)), "applying it to a running server")
-					running.says(t, name, row, "Nothing runs before that")
-					live := running.says(t, running.name, row, "The last accepted content keeps running")
-					if diff := cmp.Diff(&workload, live.Status.Workload); diff != "" {
-						t.Errorf("what runs by the status (-before +after):\n%s", diff)
-					}
-					if diff := cmp.Diff(running.server.Status.URL, live.Status.URL); diff != "" {
-						t.Errorf("the URL (-before +after):\n%s", diff)
-					}
-				})
+			for _, row := range subject.rows[1:] {
+				must(t, k.couldCreate(row.text("other")), row.mistake+": creating it")
+			}
+			name, row := fmt.Sprint("bad-", i), subject.rows[0]
+			must(t, k.create(row.text(name)), "creating it")
+			must(t, k.apply(running.name, row.text(running.name)), "applying it to a running server")
+			running.says(t, name, row, "Nothing runs before that")
+			live := running.says(t, running.name, row, "The last accepted content keeps running")
+			if diff := cmp.Diff(&claimed, live.Status.Workload); diff != "" {
+				t.Errorf("what runs by the status (-before +after):\n%s", diff)
+			}
+			if diff := cmp.Diff(running.server.Status.URL, live.Status.URL); diff != "" {
+				t.Errorf("the URL (-before +after):\n%s", diff)
 			}
 			running.onlyServersMoved(t, before)
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -30,6 +31,8 @@ func refused() []subject {
 type kubectl struct {
 	*kit.Env
 	http *rest.RESTClient
+	// dry keeps nothing of what is sent.
+	dry bool
 }
 
 const collection = "/apis/freehold.dev/v1alpha1/namespaces/NAMESPACE/"
@@ -52,9 +55,12 @@ func (k kubectl) send(verb string, contentType, name, text string) error {
 	if name != "" {
 		path += "/" + name
 	}
-	return k.http.Verb(verb).AbsPath(path).SetHeader("Content-Type", contentType).
-		Param("fieldManager", git).Param("fieldValidation", "Strict").
-		Body([]byte(text)).Do(k.Ctx).Error()
+	request := k.http.Verb(verb).AbsPath(path).SetHeader("Content-Type", contentType).
+		Param("fieldManager", git).Param("fieldValidation", "Strict")
+	if k.dry {
+		request = request.Param("dryRun", metav1.DryRunAll)
+	}
+	return request.Body([]byte(text)).Do(k.Ctx).Error()
 }
 
 func (k kubectl) apply(name, text string) error {
@@ -62,6 +68,9 @@ func (k kubectl) apply(name, text string) error {
 }
 
 func (k kubectl) create(text string) error { return k.send(http.MethodPost, yamlType, "", text) }
+
+// couldCreate is a create that is not kept.
+func (k kubectl) couldCreate(text string) error { return kubectl{k.Env, k.http, true}.create(text) }
 
 func (k kubectl) replace(name, version, text string) error {
 	return k.send(http.MethodPut, yamlType, name, atVersion(name, version, text))
