@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	kit.Main(m, &plane, nil)
+	kit.Main(m, &plane, startWiki)
 }
 
 // fixture is an environment with a writer at it whose requests are counted.

@@ -16,10 +16,9 @@ import (
 
 var plane *kit.Plane
 
-// The API server has Freehold's kinds, roles and policies, and no operator runs:
-// kube-apiserver and etcd are enough.
+// The API server has Freehold's kinds, roles and policies.
 func TestMain(m *testing.M) {
-	kit.Main(m, &plane, func(ctx context.Context, _ string) error { return plane.Install(ctx) }, kit.Alone())
+	kit.Main(m, &plane, func(ctx context.Context, _ string) error { return plane.Install(ctx) })
 }
 
 const manifest = `apiVersion: freehold.dev/v1alpha1
@@ -79,4 +78,17 @@ func TestAServerThatIsReadyIsGuardedToo(t *testing.T) {
 	pass(s, requests)
 	s.Owns(server, guard.Manager, "spec.authzConfig.policies[name=guard]")
 	s.NobodyBut(server, "status.conditions[type=Ready]", "mcpserver.freehold.dev/conditions")
+}
+
+func TestBesideFreeholdBothKeepTheirFields(t *testing.T) {
+	s, requests := kit.NewEnv(t, plane), &kit.Requests{}
+	s.Operate()
+	s.RunProxies()
+	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "search"}}
+	s.Apply("git", fmt.Sprintf(manifest, "registry.example.com/search:1"))
+	s.AwaitCondition(server, v1alpha1.ConditionReady, metav1.ConditionTrue)
+	pass(s, requests)
+	s.AwaitCondition(server, v1alpha1.ConditionReady, metav1.ConditionTrue)
+	s.Owns(server, guard.Manager, "spec.authzConfig.policies[name=guard]")
+	s.NobodyBut(server, "status.url", "mcpserver.freehold.dev/status")
 }
