@@ -44,6 +44,4 @@ func contains(text, part string) error {
 	return nil
 }
 
-func kindOf(object any) string { return fmt.Sprintf("%T", object) }
-
 func emptyList(list client.ObjectList) error { return none(meta.LenList(list)) }
