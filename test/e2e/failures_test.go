@@ -38,7 +38,7 @@ var _ = ReportAfterSuite("failures", func(all Report) {
 				text = cut(text) + "\n" + entry.StringRepresentation()
 			}
 		}
-		fmt.Printf("\n%s\n", cut(text))
+		GinkgoWriter.Printf("\n%s\n", cut(text)) // a process of several shows nothing else
 	}
 })
 

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 )
 
 // patience is how long a test waits for what must come.
@@ -54,7 +56,9 @@ func front(t *testing.T, config Config, upstream string) *bench {
 	}
 	b := &bench{t: t, proxy: New(config), url: "http://" + listener.Addr().String(), served: make(chan error, 1)}
 	// A machine that is busy may take longer to connect than a call is to wait for in a cluster.
-	b.proxy.backend.dialer.Timeout = patience
+	if config.Remote == nil {
+		b.proxy.backend.dialer = remote.NewDialer(net.Dialer{Timeout: patience})
+	}
 	b.server = b.proxy.Server()
 	go func() { b.served <- b.server.Serve(listener) }()
 	t.Cleanup(func() { _ = b.server.Close() })

@@ -38,7 +38,7 @@ const (
 // refused, since the next one may lead to another pod, and begins no call on a
 // connection older than connectionLife.
 type transport struct {
-	dialer   net.Dialer
+	dialer   *remote.Dialer
 	patience time.Duration // dialPatience
 	service  string        // the host:port of the backend's Service
 	pods     *pods         // nil where no pod keeps sessions
@@ -60,9 +60,7 @@ type transport struct {
 func newTransport(to *remote.Server, service string, pods *pods) *transport {
 	t := &transport{
 		service: service, pods: pods, patience: dialPatience, life: connectionLife, remote: to,
-		dialer: net.Dialer{
-			Timeout: dialTime, KeepAliveConfig: remote.KeepAlive,
-		},
+		dialer: remote.NewDialer(net.Dialer{Timeout: dialTime}),
 	}
 	if to != nil {
 		t.life, t.dialer = remoteLife, to.Dialer()

@@ -21,12 +21,12 @@ const (
 	maxHeader = 64 << 10
 )
 
-// KeepAlive ends calls after half a minute if the node on the other end is gone.
-var KeepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+// keepAlive ends calls after half a minute if the node on the other end is gone.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 // Dialer connects to the server, where Connect lets it.
-func (s *Server) Dialer() net.Dialer {
-	return net.Dialer{Timeout: dialTime, ControlContext: s.Connect, KeepAliveConfig: KeepAlive}
+func (s *Server) Dialer() *Dialer {
+	return NewDialer(net.Dialer{Timeout: dialTime, ControlContext: s.Connect})
 }
 
 // over is the transport of requests that the proxy itself makes of the server.
