@@ -261,8 +261,8 @@ func (m *model) judge(s *sim, inTurn bool) {
 	underway := 0
 	for _, other := range m.members {
 		w := other.now()
-		if other == s || w.Stopped || other.took == "" || other.hasServed() {
-			continue
+		if other == s || w.Stopped || other.took == "" || other.hasServed() || m.serves(other) {
+			continue // one that serves is done, whether or not it has said so
 		}
 		failed := other.hash() == m.content && w.now(kind) >= Troubled
 		if failed && !m.lags {

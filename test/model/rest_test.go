@@ -40,7 +40,8 @@ func (j *checker) rest() {
 		}
 		if object == nil || object.GetUID() != s.uid || s.of.kind == contract.Secret.Kind || !j.scenario.stillStated(s.of) ||
 			!j.scenario.works(s.manager) ||
-			s.manager == j.scenario.shared().FinalizerManager && !j.scenario.referred() {
+			s.manager == j.scenario.shared().FinalizerManager && !j.scenario.referred() ||
+			s.manager == contract.MCPServerAddress && !j.scenario.hasBackend() {
 			// somebody else may have taken it away meanwhile
 			continue
 		}
@@ -163,6 +164,12 @@ func (p *scenario) scaledByDefault(backend *unstructured.Unstructured) bool {
 	asked, _, _ := unstructured.NestedInt64(p.server().Object, "spec", "replicas")
 	suspended, _, _ := unstructured.NestedBool(p.server().Object, "spec", "suspend")
 	return err == nil && len(owners) == 0 && stands == asked && !suspended
+}
+
+// hasBackend reports whether the server controls a backend: numbers of pods are those of no other one.
+func (p *scenario) hasBackend() bool {
+	backend, server := p.world.stands[key{contract.StatefulSet.Kind, workload.BackendName(p.name)}], p.server()
+	return backend != nil && server != nil && metav1.IsControlledBy(backend, server)
 }
 
 // taken reports whether another hand has the name of a child.
