@@ -16,7 +16,7 @@ func TestTheNameOfThePodsIsWhole(t *testing.T) {
 		"":         "echo-backend-headless.team.svc.cluster.local.",
 		inACluster: "echo-backend-headless.team.svc.k8s.example.",
 	} {
-		if got := headless(run, resolv); got != want {
+		if got := (settings{run: run, resolv: resolv}).whole("echo-backend-headless"); got != want {
 			t.Errorf("with %q it is %s, not %s", resolv, got, want)
 		}
 	}

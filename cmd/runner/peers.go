@@ -17,6 +17,10 @@ import (
 // transport HTTP+SSE. Each is a connection.
 const farSessions = 1000
 
+// farPause is how long no session is begun after the server elsewhere took none: clients wait that long. A connection
+// that cannot be made costs little.
+const farPause = 2 * time.Second
+
 // far is the bridge to a server elsewhere of the transport HTTP+SSE. It is in the proxy's
 // own process, and serves all proxies of the server, which find the one that has a session
 // by its id (docs/adr/0038-sessions-in-a-proxy.md).
@@ -43,7 +47,9 @@ func (s *settings) bridgeFar(ctx context.Context, logger *slog.Logger, failed ch
 	port := listener.Addr().(*net.TCPAddr).AddrPort().Port() //nolint:forcetypeassert // as it was asked for
 	s.here = netip.AddrPortFrom(s.podIP, port)
 	f := &far{bridge: bridge.New(bridge.Config{
-		Server:   bridge.Server{Open: bridge.Events(s.remote.URL, s.remote.Transport()), Junk: func() string { return "" }},
+		Server: bridge.Server{
+			Open: bridge.Events(s.remote.URL, s.remote.Transport()), Junk: func() string { return "" }, LongestPause: farPause,
+		},
 		Sessions: farSessions, Log: logger,
 	})}
 	// Who has no key of ours gets no further; that is not worth a line each time.

@@ -33,6 +33,7 @@ func proxyConfig(s settings, who *oidc.Login, memory *budget.Budget, logger *slo
 		Path:                  s.run.Proxy.Path,
 		BelowPath:             belowPath(s.run.Proxy.PublicURL),
 		Backend:               to,
+		Dials:                 s.dials,
 		Remote:                far,
 		AllowedOrigins:        s.run.Proxy.AllowedOrigins,
 		Hosts:                 hosts(s.run, s.resolv),

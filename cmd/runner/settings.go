@@ -35,6 +35,8 @@ type settings struct {
 	envErr error
 	// backend has the scheme and host of the backend.
 	backend *url.URL
+	// dials is the host:port of that by its whole name, empty where a flag or spec.url says it.
+	dials string
 	// calls and probes are the addresses to listen on.
 	calls, probes string
 	// remote is the server elsewhere, nil for one with a backend.
@@ -135,8 +137,9 @@ func (s *settings) target(address string) (err error) {
 		return err
 	}
 	if s.pods = s.backend.Host; address == "" {
-		s.pods = net.JoinHostPort(headless(s.run, s.resolv), strconv.Itoa(int(s.run.Backend.PodPort())))
+		s.pods = net.JoinHostPort(s.whole(workload.HeadlessName(s.run.Server.Name)), strconv.Itoa(int(s.run.Backend.PodPort())))
 		s.podPort = podtemplate.PortMCP
+		s.dials = net.JoinHostPort(s.whole(workload.BackendName(s.run.Server.Name)), s.backend.Port())
 	}
 	return nil
 }
@@ -193,8 +196,7 @@ func mark(getenv func(string) (string, bool)) (revision.Revision, error) {
 }
 
 // backendURL is where the backend is: the Service in front of it, unless a flag
-// says otherwise. The bare name is the first that a pod's resolver tries; a
-// longer one costs two more lookups for each connection.
+// says otherwise. It is the name that backends are told (Host).
 func backendURL(run runconfig.RunConfig, given string) (*url.URL, error) {
 	if given == "" {
 		host := net.JoinHostPort(workload.BackendName(run.Server.Name), strconv.Itoa(runconfig.CallPort))
@@ -207,11 +209,11 @@ func backendURL(run runconfig.RunConfig, given string) (*url.URL, error) {
 	return u, nil
 }
 
-// headless is the name of the Service with the addresses of the backend's pods. It is whole, with the final dot: while
-// no pod is ready it has no address, and a resolver would go on to names in domains of others.
-func headless(run runconfig.RunConfig, resolv string) string {
-	all := domains(resolv, run.Server.Namespace)
-	return workload.HeadlessName(run.Server.Name) + "." + run.Server.Namespace + ".svc." + all[len(all)-1] + "."
+// whole is the name of a Service of the server with the final dot: a resolver asks one question for it, and does not go
+// on to names in domains of others where it has no address.
+func (s settings) whole(service string) string {
+	all := domains(s.resolv, s.run.Server.Namespace)
+	return service + "." + s.run.Server.Namespace + ".svc." + all[len(all)-1] + "."
 }
 
 // endpoint is the URL at which clients in the cluster call the server.

@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
+	neturl "net/url"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
@@ -122,7 +124,18 @@ var _ = It("Servers of the transport before streamable HTTP, here and elsewhere,
 // requests of sessions that another one, or another pod, has: connections are spread.
 func (s story) greets(ctx context.Context, url string) {
 	GinkgoHelper()
-	fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	at, err := neturl.Parse(url)
+	Expect(err).NotTo(HaveOccurred())
+	// Each connection is a new one, and none waits for cluster DNS: the SDK gives a session five seconds to end.
+	addresses, err := net.DefaultResolver.LookupHost(ctx, at.Hostname())
+	Expect(err).NotTo(HaveOccurred())
+	place := net.JoinHostPort(addresses[0], at.Port())
+	fresh := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, place)
+		},
+	}}
 	for _, client := range []struct {
 		revision  string
 		transport func() mcp.Transport

@@ -224,3 +224,21 @@ func TestStartsThatFailTogetherCountAsOne(t *testing.T) {
 		t.Errorf("the next start waits for %s", got)
 	}
 }
+
+func TestPausesGrowToTheLongest(t *testing.T) {
+	t.Parallel()
+	for longest, want := range map[time.Duration]time.Duration{0: lastPause, 2 * time.Second: 2 * time.Second} {
+		s := &starter{server: Server{LongestPause: longest}}
+		for range 10 {
+			began := time.Now()
+			if p, some := s.pauses[""]; some {
+				p.until = began // it is over
+				s.pauses[""] = p
+			}
+			s.failed("", began, "it does not answer", nil)
+		}
+		if got := s.pauses[""].lasts; got != want {
+			t.Errorf("with %s it is %s, not %s", longest, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -22,6 +23,9 @@ type Server struct {
 	Junk func() string
 	// Modern says that the server may speak revision 2026-07-28.
 	Modern bool
+	// LongestPause is how long the pauses become before it is opened again, which cannot be or ends without a word: half
+	// a minute if zero.
+	LongestPause time.Duration
 }
 
 // How long a server may take for its first words.
@@ -152,7 +156,7 @@ func (s *starter) failed(caller string, began time.Time, why string, err error) 
 	if s.pauses == nil {
 		s.pauses = map[string]pause{}
 	}
-	lasts := min(max(2*s.pauses[caller].lasts, firstPause), lastPause)
+	lasts := min(max(2*s.pauses[caller].lasts, firstPause), cmp.Or(s.server.LongestPause, lastPause))
 	s.pauses[caller] = pause{lasts, now.Add(lasts), why, err}
 }
 

@@ -118,7 +118,11 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 		// This client has left; the next one asks.
 	case err == nil:
 		speaks.until = time.Now().Add(remembered)
-		t.state.Store(speaks)
+		if content == t.config.Content() {
+			t.state.Store(speaks)
+		} else { // what was found of its successor meanwhile stands
+			t.state.CompareAndSwap(known, speaks)
+		}
 		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern,
 			"legacy", speaks.legacy, "versions", speaks.versions, "path", speaks.path)
 	case errors.Is(err, errRefused):

@@ -25,6 +25,7 @@ func (t *Translator) try(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 			answer.release()
 		}
 	}()
+	content := t.config.Content()
 	t.pass.ServeHTTP(answer, r)
 	if whole = true; answer.text == nil {
 		return
@@ -36,8 +37,8 @@ func (t *Translator) try(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 	}
 	versions := supported(said.messages[0])
 	t.config.Log.Info("a pod of the backend refuses what another one speaks", "versions", versions)
-	speaks := &found{legacy: true, versions: versions, content: Mixed, until: time.Now().Add(remembered)}
-	if known := t.state.Load(); known.of(Mixed) {
+	speaks := &found{legacy: true, versions: versions, content: content, until: time.Now().Add(remembered)}
+	if known := t.state.Load(); known.of(content) {
 		speaks.path = known.path
 	}
 	t.state.Store(speaks)

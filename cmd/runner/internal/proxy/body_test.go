@@ -277,7 +277,7 @@ func TestABodyStaysOpenForTheAttemptThatAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := newTransport(nil, pods.host, pods).RoundTrip(request)
+	response, err := newTransport(nil, pods.host, "", pods).RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}

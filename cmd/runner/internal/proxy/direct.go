@@ -44,7 +44,7 @@ func (w *wires) RoundTrip(request *http.Request) (*http.Response, error) {
 // stream that is open for hours keeps no goroutine and no more than streamBuffer so, where http.Transport keeps two
 // goroutines and 8 KiB for the next request on the connection.
 func (t *transport) single(request *http.Request) (*http.Response, error) {
-	conn, err := t.dial(request.Context(), "tcp", request.URL.Host)
+	conn, err := t.dialer.DialContext(request.Context(), "tcp", request.URL.Host)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func front(t *testing.T, config Config, upstream string) *bench {
 	b := &bench{t: t, proxy: New(config), url: "http://" + listener.Addr().String(), served: make(chan error, 1)}
 	// A machine that is busy may take longer to connect than a call is to wait for in a cluster.
 	if config.Remote == nil {
-		b.proxy.backend.dialer = remote.NewDialer(net.Dialer{Timeout: patience})
+		b.proxy.backend.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, config.Backend.Host, "")
 	}
 	b.server = b.proxy.Server()
 	go func() { b.served <- b.server.Serve(listener) }()

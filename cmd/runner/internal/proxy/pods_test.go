@@ -199,7 +199,7 @@ func TestAPodThatRefusesIsTriedWhereNewOnesListen(t *testing.T) {
 		}
 	}
 	f.proxy.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, 0)
-	f.proxy.backend.present.Store(false)
+	f.proxy.backend.dialer.Present.Store(false)
 	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, "refuses")
 }
 

@@ -30,6 +30,8 @@ type Config struct {
 	BelowPath bool
 	// Backend has the scheme and the host:port of the backend.
 	Backend *url.URL
+	// Dials is the host:port of the backend by its whole name, empty where Backend has that.
+	Dials string
 	// Remote, if not nil, is the server elsewhere to which calls go in place of a
 	// backend. Backend is its URL.
 	Remote *remote.Server
@@ -116,7 +118,7 @@ func New(config Config) *Proxy {
 			p.pods.named, p.pods.standing = s.PodPort, s.Standing
 		}
 	}
-	p.backend = newTransport(config.Remote, config.Backend.Host, p.pods)
+	p.backend = newTransport(config.Remote, config.Backend.Host, config.Dials, p.pods)
 	if s := config.Sessions; s != nil && s.Self.IsValid() {
 		p.backend.peers, p.backend.life = s.Keys.Peers, remoteLife
 	}

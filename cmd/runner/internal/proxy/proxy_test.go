@@ -292,8 +292,8 @@ func TestBackendThatIsNotThere(t *testing.T) {
 	}
 	upstream.CloseClientConnections()
 	upstream.Close()
-	b.proxy.backend.patience = 200 * time.Millisecond
-	for _, least := range []time.Duration{b.proxy.backend.patience / 2, 0} {
+	b.proxy.backend.dialer.Patience = 200 * time.Millisecond
+	for _, least := range []time.Duration{b.proxy.backend.dialer.Patience / 2, 0} {
 		began := time.Now()
 		wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable,
 			"it refuses connections")
@@ -301,7 +301,7 @@ func TestBackendThatIsNotThere(t *testing.T) {
 			t.Errorf("a call waited %s for another pod, want at least %s", took, least)
 		}
 		// Now that none is there, nobody waits for one.
-		b.proxy.backend.patience = time.Hour
+		b.proxy.backend.dialer.Patience = time.Hour
 	}
 }
 

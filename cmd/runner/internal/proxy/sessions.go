@@ -221,6 +221,9 @@ func (f *flight) lost(err error) bool {
 	if f.place.own == "" || !f.place.pod.IsValid() || !undialled(err) {
 		return false
 	}
+	if _, busy := errors.AsType[unshaken](err); busy {
+		return false
+	}
 	return f.place.brief || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH)
 }
 

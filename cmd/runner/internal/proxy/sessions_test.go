@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
@@ -330,9 +331,9 @@ func TestASessionEndsWithItsPod(t *testing.T) {
 	f.proxy.pods.tried = time.Time{}
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 	b.stop(gone)
-	f.proxy.backend.patience = time.Hour // which nobody waits for a pod that is gone
+	f.proxy.backend.dialer.Patience = time.Hour // which nobody waits for a pod that is gone
 	wantFault(t, f.in(id, http.MethodGet, ""), http.StatusNotFound, CodeSessionNotFound, "is gone")
-	f.proxy.backend.patience = dialPatience
+	f.proxy.backend.dialer.Patience = remote.Patience
 	next, other := f.open()
 	if other == at {
 		t.Errorf("the next session began at %s", at)
@@ -413,7 +414,7 @@ func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 	b.unready(b.pods[0])
 	none := "none of its pods is ready"
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, none)
-	f.proxy.backend.present.Store(false)
+	f.proxy.backend.dialer.Present.Store(false)
 	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, none)
 	b.mu.Lock()
 	b.ready = []netip.Addr{b.pods[0].address}

@@ -13,18 +13,13 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
 const (
 	// dialTime is how long one attempt to connect may take: one lost packet is
 	// sent again within it.
 	dialTime = 2 * time.Second
-	// dialPatience is how long a call that got no connection goes on trying.
-	// Nothing of it has been sent, so that it cannot run twice.
-	dialPatience = 3 * time.Second
-	// The pauses between the attempts.
-	firstDialPause = 20 * time.Millisecond
-	lastDialPause  = 250 * time.Millisecond
 	// connectionLife is how long calls begin on a connection. It belongs to one
 	// pod, which ends some time after new connections have stopped going there.
 	connectionLife = 2 * time.Second
@@ -38,29 +33,27 @@ const (
 // refused, since the next one may lead to another pod, and begins no call on a
 // connection older than connectionLife.
 type transport struct {
-	dialer   *remote.Dialer
-	patience time.Duration // dialPatience
-	service  string        // the host:port of the backend's Service
-	pods     *pods         // nil where no pod keeps sessions
-	life     time.Duration // connectionLife
-	remote   *remote.Server
-	peers    func() (*tls.Config, error) // nil where no other proxy is called
+	dialer *remote.Dialer
+	pods   *pods         // nil where no pod keeps sessions
+	life   time.Duration // connectionLife
+	remote *remote.Server
+	peers  func() (*tls.Config, error) // nil where no other proxy is called
+
+	handshake time.Duration // peerHandshake
 
 	mu      sync.Mutex
 	current *connections
 	since   time.Time
 
-	// present is whether the last dial found a backend: only then do calls wait
-	// for the next pod. While there is none at all they are told at once.
-	present atomic.Bool
 	// answered is whether a backend has answered since the start.
 	answered atomic.Bool
 }
 
-func newTransport(to *remote.Server, service string, pods *pods) *transport {
+// newTransport calls the backend's Service, a host:port, by its whole name.
+func newTransport(to *remote.Server, service, whole string, pods *pods) *transport {
 	t := &transport{
-		service: service, pods: pods, patience: dialPatience, life: connectionLife, remote: to,
-		dialer: remote.NewDialer(net.Dialer{Timeout: dialTime}),
+		pods: pods, life: connectionLife, remote: to, handshake: peerHandshake,
+		dialer: remote.NewDialer(net.Dialer{Timeout: dialTime}, service, whole),
 	}
 	if to != nil {
 		t.life, t.dialer = remoteLife, to.Dialer()
@@ -123,8 +116,8 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 	if _, again := request.Body.(*readBody); !again && request.Body != nil && request.Body != http.NoBody {
 		request.Body = body
 	}
-	end, age := time.Now().Add(t.patience), freshPods
-	for pause := firstDialPause; ; pause = min(2*pause, lastDialPause) {
+	end, age := time.Now().Add(t.dialer.Patience), freshPods
+	for pause := remote.FirstPause; ; pause = min(2*pause, remote.LastPause) {
 		pods, err := t.pods.next(request.Context(), age)
 		for _, pod := range pods {
 			for _, place := range t.pods.places(pod) {
@@ -141,8 +134,8 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 			}
 		}
 		age = missing
-		if !t.present.Load() || time.Now().Add(pause).After(end) {
-			t.present.Store(false)
+		if !t.dialer.Present.Load() || time.Now().Add(pause).After(end) {
+			t.dialer.Present.Store(false)
 			body.release()
 			return nil, err
 		}
@@ -166,7 +159,7 @@ func (t *transport) young() *connections {
 		}
 		t.current, t.since = &connections{Transport: t.connections()}, now
 		if t.remote == nil && t.peers == nil {
-			t.current.direct = newWires(t.life, t.dial)
+			t.current.direct = newWires(t.life, t.dialer.DialContext)
 		}
 	}
 	return t.current
@@ -181,7 +174,7 @@ type connections struct {
 func (t *transport) connections() *http.Transport {
 	connections := &http.Transport{
 		// No Proxy: the backend is a neighbour, whatever the environment says.
-		DialContext:         t.dial,
+		DialContext:         t.dialer.DialContext,
 		MaxIdleConnsPerHost: 256,
 		// Node's and uvicorn's servers close idle connections after 5 s. A call
 		// that meets this close fails and may not be repeated, so we let go first.
@@ -205,65 +198,49 @@ func (t *transport) connections() *http.Transport {
 // peerHandshake is how long the TLS handshake with another proxy may take.
 const peerHandshake = 5 * time.Second
 
-// dialPeer connects to a proxy of the same server. What fails is a dial, of which nothing
-// was sent.
+// unshaken is why a proxy that took a connection did not show that it is one of this server's: it may be busy.
+type unshaken struct{ error }
+
+// Unwrap is that error.
+func (u unshaken) Unwrap() error { return u.error }
+
+// dialPeer connects to a proxy of the same server, a second time where that takes the connection and no more. What
+// fails is a dial, of which nothing was sent.
 func (t *transport) dialPeer(ctx context.Context, network, address string) (net.Conn, error) {
 	config, err := t.peers()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := t.dial(ctx, network, address)
-	if err != nil {
-		return nil, err
+	for range 2 {
+		var conn net.Conn
+		if conn, err = t.dialer.DialContext(ctx, network, address); err != nil {
+			return nil, err
+		}
+		secured := tls.Client(conn, config)
+		if err = t.shake(ctx, secured); err == nil {
+			return secured, nil
+		}
+		_ = conn.Close() //nolint:errcheck // nothing was sent
+		if errors.Is(err, session.ErrStranger) || ctx.Err() != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, peerHandshake)
+	return nil, &net.OpError{Op: "dial", Net: network, Err: unshaken{err}}
+}
+
+func (t *transport) shake(ctx context.Context, secured *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, t.handshake)
 	defer cancel()
-	secured := tls.Client(conn, config)
-	err = secured.HandshakeContext(ctx)
-	if err == nil {
-		return secured, nil
-	}
-	_ = conn.Close() //nolint:errcheck // nothing was sent
-	return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	return secured.HandshakeContext(ctx)
 }
 
 // dialTLS connects to a server that runs elsewhere.
 func (t *transport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := t.dial(ctx, network, address)
+	conn, err := t.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
 	return t.remote.Secure(ctx, conn)
-}
-
-// dial connects to a pod of the backend: to a certain one once, through the Service
-// until one answers. A pod that ends may refuse before every
-// node has heard of its end: then the Service leads to another one the next time.
-func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	end := time.Now().Add(t.patience)
-	if address != t.service {
-		conn, err := t.dialer.DialContext(ctx, network, address)
-		if err == nil {
-			t.present.Store(true)
-		}
-		return conn, err
-	}
-	for pause := firstDialPause; ; pause = min(2*pause, lastDialPause) {
-		conn, err := t.dialer.DialContext(ctx, network, address)
-		if err == nil {
-			t.present.Store(true)
-			return conn, nil
-		}
-		if _, final := errors.AsType[*remote.Refusal](err); final || !t.present.Load() || time.Now().Add(pause).After(end) {
-			t.present.Store(false)
-			return nil, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
 }
 
 // bufferPool lends copy buffers to httputil.ReverseProxy, which would allocate

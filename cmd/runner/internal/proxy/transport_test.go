@@ -1,13 +1,16 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
@@ -79,5 +82,56 @@ func TestNoCallBeginsOnAnOldConnection(t *testing.T) {
 func TestTheBackendSleepsLongerThanCallsCome(t *testing.T) {
 	if needed := BudgetOf(time.Minute).Propagation + connectionLife; podtemplate.BackendSleep < needed {
 		t.Errorf("a backend takes calls for %s after its end is known, want %s", podtemplate.BackendSleep, needed)
+	}
+}
+
+// A proxy that has a session may be slow to show who it is. One that has gone refuses, or is another server's.
+func TestAProxyThatIsBusyIsNotTakenForOneThatIsGone(t *testing.T) {
+	t.Parallel()
+	secret := secretOf(t)
+	ours, others := session.Follow(secret, "s", "uid-1"), session.Follow(secret, "s", "uid-2")
+	for name, row := range map[string]struct {
+		silent   int // connections that are taken and no more
+		there    *session.Keys
+		connects bool
+		gone     bool
+	}{
+		"the second time it answers": {silent: 1, there: ours, connects: true},
+		"it does not answer":         {silent: 2, there: ours},
+		"another server's":           {there: others, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			go func() {
+				for n := 0; ; n++ {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					defer conn.Close()
+					if n >= row.silent {
+						go func() { _ = tls.Server(conn, row.there.Accept()).HandshakeContext(t.Context()) }()
+					}
+				}
+			}()
+			to := newTransport(nil, "", "", nil)
+			to.peers, to.handshake = ours.Peers, 200*time.Millisecond
+			if row.connects {
+				to.handshake = 2 * time.Second
+			}
+			conn, err := to.dialPeer(t.Context(), "tcp", listener.Addr().String())
+			if err == nil {
+				_ = conn.Close()
+			}
+			f := &flight{place: place{own: "x", pod: netip.MustParseAddrPort("127.0.0.1:1"), brief: true}}
+			if (err == nil) != row.connects || err != nil && (!undialled(err) || f.lost(err) != row.gone) {
+				t.Errorf("%v: connects %t, gone %t", err, err == nil, err != nil && f.lost(err))
+			}
+		})
 	}
 }

@@ -4,44 +4,95 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
 	"sync/atomic"
 	"time"
 )
 
-// stale is how long connections are made to where a name led last while the resolver does not answer.
-const stale = 5 * time.Minute
+const (
+	// Patience is how long a call that got no connection goes on trying. Nothing of it has been sent, so that it cannot
+	// run twice.
+	Patience = 3 * time.Second
+	// FirstPause is that between the first two attempts. Each is twice the one before.
+	FirstPause = 20 * time.Millisecond
+	// LastPause is the longest.
+	LastPause = 250 * time.Millisecond
+	// stale is how long connections are made to where a name led last while the resolver does not answer.
+	stale = 5 * time.Minute
+)
 
-// Dialer connects to a backend by its name. A resolver of a cluster loses a question now and then, or is away for
-// seconds: connections go on being made to where the name led last. A name that the resolver does not know any more
-// leads nowhere. Make it with NewDialer.
+// Dialer connects to one backend, by its name, until it answers: a pod that ends may refuse before every node has heard
+// of its end, and the name leads to another one the next time. A resolver of a cluster loses a question now and then,
+// or is away for seconds: connections go on being made to where the name led last. A name that the resolver does not
+// know any more leads nowhere. Make it with NewDialer.
 type Dialer struct {
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
-	last atomic.Pointer[place]
+	// Patience is Patience, unless a test changes it.
+	Patience time.Duration
+	// Present is whether the last connection was made: only then do calls wait for the next one. While there is no
+	// backend at all they are told at once.
+	Present atomic.Bool
+
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	backend string // host:port
+	whole   string // where that is dialled
+	last    atomic.Pointer[place]
 }
 
 // place is where a name led.
 type place struct {
-	of string // the host:port
-	to string // the address:port
+	to string // address:port
 	at time.Time
 }
 
-// NewDialer makes a Dialer that connects as d does.
-func NewDialer(d net.Dialer) *Dialer {
+// NewDialer makes a Dialer that connects as d does, to a backend of this host:port by its whole name, which is the same
+// where it is empty.
+func NewDialer(d net.Dialer, backend, whole string) *Dialer {
+	if whole == "" {
+		whole = backend
+	}
 	d.KeepAliveConfig = keepAlive
-	return &Dialer{dial: d.DialContext}
+	return &Dialer{Patience: Patience, dial: d.DialContext, backend: backend, whole: whole}
 }
 
-// DialContext connects to a host:port. The errors are those of net.Dialer.
+// DialContext connects to a host:port, once where that is not the backend's. The errors are those of net.Dialer.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := d.dial(ctx, network, address)
-	last := d.last.Load()
-	if unresolved(err) && last != nil && last.of == address && time.Since(last.at) < stale && ctx.Err() == nil {
-		return d.dial(ctx, network, last.to)
+	if address != d.backend {
+		conn, err := d.dial(ctx, network, address)
+		if err == nil {
+			d.Present.Store(true)
+		}
+		return conn, err
 	}
-	if _, named := netip.ParseAddrPort(address); err == nil && named != nil {
-		d.last.Store(&place{of: address, to: conn.RemoteAddr().String(), at: time.Now()})
+	end := time.Now().Add(d.Patience)
+	for pause := FirstPause; ; pause = min(2*pause, LastPause) {
+		conn, err := d.resolved(ctx, network)
+		if err == nil {
+			d.Present.Store(true)
+			return conn, nil
+		}
+		if _, final := errors.AsType[*Refusal](err); final || !d.Present.Load() || time.Now().Add(pause).After(end) {
+			d.Present.Store(false)
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// resolved connects to the backend where its name leads. Of a resolver that loses a question it asks another time, for
+// who has connected to nothing yet.
+func (d *Dialer) resolved(ctx context.Context, network string) (net.Conn, error) {
+	conn, err := d.dial(ctx, network, d.whole)
+	if unresolved(err) && ctx.Err() == nil {
+		if last := d.last.Load(); last != nil && time.Since(last.at) < stale {
+			return d.dial(ctx, network, last.to)
+		}
+		conn, err = d.dial(ctx, network, d.whole)
+	}
+	if err == nil {
+		d.last.Store(&place{to: conn.RemoteAddr().String(), at: time.Now()})
 	}
 	return conn, err
 }

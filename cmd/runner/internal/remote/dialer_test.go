@@ -4,56 +4,79 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
-	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-func TestConnectionsAreMadeWhileTheResolverIsAway(t *testing.T) {
+// Each row dials once: says are the answers to what that asks, in their order, and nil is a connection.
+func TestABackendIsDialledWhereItsNameLeads(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	var says error
-	resolved := NewDialer(net.Dialer{})
-	connect := resolved.dial
-	resolved.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if _, err := netip.ParseAddrPort(address); err != nil {
-			if says != nil {
-				return nil, &net.OpError{Op: "dial", Net: network, Err: says}
-			}
-			address = strings.Replace(address, "backend", "127.0.0.1", 1)
-		}
-		return connect(ctx, network, address)
-	}
+	at := listener.Addr().String()
+	const backend, whole = "backend:80", "backend.team.svc.cluster.local.:80"
 	away, gone := &net.DNSError{Err: "i/o timeout", IsTimeout: true}, &net.DNSError{Err: "no such host", IsNotFound: true}
+	refused := syscall.ECONNREFUSED
+	d := NewDialer(net.Dialer{}, backend, whole)
+	connect := d.dial
 	for _, row := range []struct {
-		name, host string
-		says       error
-		earlier    time.Duration
-		fails      error
+		name, address string
+		says          []error
+		asked         []string
+		earlier       time.Duration
+		fails         error
 	}{
-		{"at first", "backend", away, 0, away},
-		{"the resolver answers", "backend", nil, 0, nil},
-		{"it is away", "backend", away, 0, nil},
-		{"another name", "other", away, 0, away},
-		{"no such name", "backend", gone, 0, gone},
-		{"it is away for long", "backend", away, stale, away},
+		{name: "nothing yet", address: backend, says: []error{refused}, asked: []string{whole}, fails: refused},
+		{
+			name: "the resolver is away for long", address: backend, says: []error{away, away}, asked: []string{whole, whole},
+			fails: away,
+		},
+		{name: "it loses a question", address: backend, says: []error{away, nil}, asked: []string{whole, whole}},
+		{name: "it is away", address: backend, says: []error{away, nil}, asked: []string{whole, at}},
+		{name: "a pod ends", address: backend, says: []error{refused, refused, nil}, asked: []string{whole, whole, whole}},
+		{name: "a pod's address", address: at, says: []error{refused}, asked: []string{at}, fails: refused},
+		{name: "no such name", address: backend, says: []error{gone, nil}, asked: []string{whole, whole}},
+		{
+			name: "what led there long ago", address: backend, earlier: stale, says: []error{away, away, nil},
+			asked: []string{whole, whole, whole},
+		},
+		{
+			name: "it may not be called", address: backend, says: []error{&Refusal{Reason: NotMCP}}, asked: []string{whole},
+			fails: &Refusal{},
+		},
 	} {
-		if last := resolved.last.Load(); last != nil {
-			resolved.last.Store(&place{last.of, last.to, last.at.Add(-row.earlier)})
+		if last := d.last.Load(); last != nil {
+			d.last.Store(&place{last.to, last.at.Add(-row.earlier)})
 		}
-		says = row.says
-		conn, err := resolved.DialContext(t.Context(), "tcp", net.JoinHostPort(row.host, port))
+		var asked []string
+		d.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			asked = append(asked, address)
+			if n := len(asked); n > len(row.says) || row.says[n-1] != nil {
+				return nil, &net.OpError{Op: "dial", Err: row.says[min(n, len(row.says))-1]}
+			}
+			return connect(ctx, network, at)
+		}
+		conn, err := d.DialContext(t.Context(), "tcp", row.address)
 		if err == nil {
 			_ = conn.Close()
 		}
-		if row.fails == nil && err != nil || row.fails != nil && !errors.Is(err, row.fails) {
+		_, final := row.fails.(*Refusal) //nolint:errorlint // it is the row's
+		if _, refusal := errors.AsType[*Refusal](err); refusal != final ||
+			!final && (row.fails == nil) != (err == nil) || !final && err != nil && !errors.Is(err, row.fails) {
 			t.Errorf("%s: %v, want %v", row.name, err, row.fails)
+		}
+		if len(asked) != len(row.asked) {
+			t.Errorf("%s: dials %q, want %q", row.name, asked, row.asked)
+			continue
+		}
+		for i := range asked {
+			if asked[i] != row.asked[i] {
+				t.Errorf("%s: dials %q, want %q", row.name, asked, row.asked)
+			}
 		}
 	}
 }

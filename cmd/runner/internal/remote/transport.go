@@ -26,7 +26,11 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 
 // Dialer connects to the server, where Connect lets it.
 func (s *Server) Dialer() *Dialer {
-	return NewDialer(net.Dialer{Timeout: dialTime, ControlContext: s.Connect})
+	host := s.URL.Host
+	if s.URL.Port() == "" {
+		host = net.JoinHostPort(s.URL.Hostname(), map[string]string{"http": "80", "https": "443"}[s.URL.Scheme])
+	}
+	return NewDialer(net.Dialer{Timeout: dialTime, ControlContext: s.Connect}, host, "")
 }
 
 // over is the transport of requests that the proxy itself makes of the server.

@@ -11,8 +11,8 @@ import (
 	"math/big"
 )
 
-// errStranger says that the other end of a connection is no proxy of this server.
-var errStranger = errors.New("the other end has no key of this server's sessions")
+// ErrStranger says that the other end of a connection is no proxy of this server.
+var ErrStranger = errors.New("the other end has no key of this server's sessions")
 
 // ErrNoKey is the error of a connection between proxies where there is no key.
 type ErrNoKey struct{ error }
@@ -39,7 +39,7 @@ func (k *Keys) Peers() (*tls.Config, error) {
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) == 0 {
-				return errStranger
+				return ErrStranger
 			}
 			for _, key := range keys {
 				if public, ours := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey); ours &&
@@ -47,7 +47,7 @@ func (k *Keys) Peers() (*tls.Config, error) {
 					return nil
 				}
 			}
-			return errStranger
+			return ErrStranger
 		},
 	}, nil
 }
