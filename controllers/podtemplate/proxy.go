@@ -253,8 +253,16 @@ func (c RunConfig) volume() *corev1ac.VolumeApplyConfiguration {
 		WithPath(runconfig.FileName).WithFieldRef(annotation(AnnotationRunConfig))))
 }
 
-// Carries reports whether pods with these annotations contain their run config.
-func Carries(annotations map[string]string) bool { return annotations[AnnotationRunConfig] != "" }
+// Carried is the run config in a pod template, empty where pods mount a ConfigMap: an annotation that somebody else
+// holds may be of earlier content.
+func Carried(template *corev1.PodTemplateSpec) string {
+	for i := range template.Spec.Volumes {
+		if v := &template.Spec.Volumes[i]; v.Name == runVolume && v.DownwardAPI != nil {
+			return template.Annotations[AnnotationRunConfig]
+		}
+	}
+	return ""
+}
 
 // guards are the proxy's checks as an annotation; none without any.
 func guards(proxy runconfig.Proxy) map[string]string {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -136,6 +138,9 @@ func (a *process) runs(file runconfig.RunConfig, env revision.Revision, envErr e
 	r.Learn(facts)
 	return func(ctx context.Context) (time.Duration, error) {
 		report, err := r.Pass(ctx)
+		if report.Waiting != "" {
+			p.note("%s: waits: %s", a.name, report.Waiting)
+		}
 		return report.Again, err
 	}
 }
@@ -152,7 +157,12 @@ func (p *scenario) rolledOut() (revision.Revision, *runconfig.RunConfig) {
 	if err != nil || !rev.Valid() {
 		return revision.Revision{}, nil
 	}
-	text := annotations[podtemplate.AnnotationRunConfig]
+	made := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(proxy.Object, made); err != nil {
+		p.broke(err)
+		return revision.Revision{}, nil
+	}
+	text := podtemplate.Carried(&made.Spec.Template)
 	if text == "" {
 		file := p.child(contract.ConfigMap, workload.RunConfigName(p.name, rev))
 		if file == nil {

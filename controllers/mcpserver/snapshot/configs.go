@@ -87,7 +87,7 @@ func (r *Reader) runs(ctx context.Context, s *Snapshot) (*runconfig.RunConfig, e
 	if !proxy.Exists() {
 		return nil, nil
 	}
-	text := proxy.Live.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]
+	text := podtemplate.Carried(&proxy.Live.Spec.Template)
 	if config := s.RunConfig(proxy.Revision); text == "" && config != nil {
 		object := &corev1.ConfigMap{}
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(config), object); err != nil {

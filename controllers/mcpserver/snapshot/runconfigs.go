@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/freehold-dev/freehold/controllers/kinds"
-	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -39,9 +38,6 @@ func (r *Reader) found(s *Snapshot) map[types.UID]string {
 	}
 	return found
 }
-
-// CarriesRunConfig reports whether the proxy that stands has its run config in its pod template.
-func (p *Proxy) CarriesRunConfig() bool { return podtemplate.Carries(p.Live.Spec.Template.Annotations) }
 
 // spare is how many run configs stay that no pod mounts, while a rollout goes on.
 const spare = 5
