@@ -14,7 +14,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
-// registerObjectMetrics counts all objects of these kinds in the cache.
 func registerObjectMetrics(reader client.Reader, scheme *runtime.Scheme, counted ...reconcile.Kind) {
 	sources := make([]metrics.Source, 0, len(counted))
 	for _, kind := range counted {

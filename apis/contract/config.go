@@ -56,7 +56,6 @@ func config(kind string, conditions ...string) Config {
 	}
 }
 
-// grants are those of a kind's controller, which writes nothing else.
 func (c Config) grants() []ownership.Grant {
 	own := func(manager ownership.Manager, subresource, why string, paths ...string) ownership.Grant {
 		object := c.Object

@@ -34,7 +34,6 @@ func object(group, version, kind, subresource string) ownership.Object {
 	}
 }
 
-// The objects of the contract.
 var (
 	MCPServer      = object("freehold.dev", "v1alpha1", "MCPServer", "")
 	MCPServerSub   = object("freehold.dev", "v1alpha1", "MCPServer", "status")
@@ -73,7 +72,6 @@ var identity = []string{
 	`metadata.annotations[*]`,
 }
 
-// revision is the workload generation and hash of the content.
 var revision = []string{
 	`metadata.annotations["freehold.dev/workload-generation"]`,
 	`metadata.annotations["freehold.dev/workload-hash"]`,

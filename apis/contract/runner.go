@@ -21,7 +21,6 @@ const (
 	IdentityRemoteRunner = "REMOTE.remote-runner"
 )
 
-// runner are the grants of a server's runner on its backend.
 func runner() []ownership.Grant {
 	build := func(object ownership.Object, why string, own ...string) ownership.Grant {
 		g := MCPServers().child(IdentityRunner, RunnerBackend, object, "SERVER-backend", why, slices.Concat(revision, own)...)
@@ -39,7 +38,6 @@ func runner() []ownership.Grant {
 	return []ownership.Grant{backend, service}
 }
 
-// runnerRights are what a runner reads: its backend, and its owner.
 func runnerRights() []ownership.Right {
 	right := func(identity string, object ownership.Object, names ...string) ownership.Right {
 		return ownership.Right{

@@ -72,14 +72,12 @@ func (w Workload) child(by string, manager ownership.Manager, object ownership.O
 	}
 }
 
-// sub is the status of the kind.
 func (w Workload) sub() ownership.Object {
 	object := w.Object
 	object.Subresource = "status"
 	return object
 }
 
-// grants are those of the kind's controller on its own kind.
 func (w Workload) grants() []ownership.Grant {
 	own := func(manager ownership.Manager, object ownership.Object, why string, paths ...string) ownership.Grant {
 		return ownership.Grant{
@@ -101,7 +99,6 @@ func (w Workload) grants() []ownership.Grant {
 	}
 }
 
-// children are the grants of the kind's controller on its children.
 func (w Workload) children() []ownership.Grant {
 	build := func(object ownership.Object, name, why string, own ...string) ownership.Grant {
 		return w.child(w.Identity, w.ChildrenManager, object, name, why, own...)
@@ -128,7 +125,6 @@ func (w Workload) children() []ownership.Grant {
 	return grants
 }
 
-// rights are the grants that give runners of this kind their rights.
 func (w Workload) rights() []ownership.Grant {
 	return []ownership.Grant{
 		w.child(IdentityRBAC, w.RightsManager, Role, w.key("-runner"), "holds what the runner may do", "rules"),
@@ -137,7 +133,6 @@ func (w Workload) rights() []ownership.Grant {
 	}
 }
 
-// report is the runner's grant on the status of its owner.
 func (w Workload) report() ownership.Grant {
 	reported := []string{"status.runtime", "status.conditions[type=BackendAnswers]"}
 	if w.Backend {

@@ -116,7 +116,6 @@ func (p Path) Overlaps(other Path) bool {
 	return true
 }
 
-// parser reads a path from left to right.
 type parser struct {
 	text string
 	at   int

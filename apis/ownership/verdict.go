@@ -84,8 +84,7 @@ func (c Contract) Claims(name string) bool {
 // judge is what verdicts on one object need.
 type judge struct {
 	contract Contract
-	// grants are those on the object.
-	grants []Grant
+	grants   []Grant
 	// applied is what each manager holds by apply, on all subresources.
 	applied map[Manager]*fieldpath.Set
 }

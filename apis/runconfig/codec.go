@@ -14,10 +14,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads a run config. It is strict: unknown and duplicate fields,
-// another Version, and parts that are missing or cannot be right are errors of
-// one line that name every such field. Decode does not compare the content
-// with its revision: see Verify.
+// Decode reads a run config. It is strict: unknown and duplicate fields, another Version, and parts that are missing
+// or cannot be right are errors of one line that name every such field. Decode does not compare the content with its
+// revision: see Verify.
 func Decode(data []byte) (RunConfig, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return RunConfig{}, errors.New("run config: empty")
@@ -43,9 +42,8 @@ func Decode(data []byte) (RunConfig, error) {
 	return run, nil
 }
 
-// Encode writes a run config so that equal configs have equal bytes: fields in
-// the order of the types, keys of maps sorted, quantities canonical, nothing
-// that is empty, and the same for the raw PodTemplate. The only error is a
+// Encode writes a run config so that equal configs have equal bytes: fields in the order of the types, keys of maps
+// sorted, quantities canonical, nothing that is empty, and the same for the raw PodTemplate. The only error is a
 // PodTemplate that is not JSON.
 func (c RunConfig) Encode() ([]byte, error) {
 	template, err := canonical(c.Backend.PodTemplate)

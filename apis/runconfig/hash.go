@@ -6,10 +6,9 @@ import (
 	"fmt"
 )
 
-// ContentHash names the content: lower-case hexadecimal SHA-256 of the
-// encoding with Workload zero. Workload is left out because the operator
-// chooses the generation by comparing this hash, and because with it the file
-// could not carry its own hash. The error is Encode's.
+// ContentHash names the content: lower-case hexadecimal SHA-256 of the encoding with Workload zero. Workload is left
+// out because the operator chooses the generation by comparing this hash, and because with it the file could not
+// carry its own hash. The error is Encode's.
 func (c RunConfig) ContentHash() (string, error) {
 	c.Workload = Workload{}
 	data, err := c.Encode()
@@ -26,9 +25,8 @@ func HashOf(encoded []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Verify says whether the content is the one that its revision was claimed for.
-// The error gives both hashes; a run config with such an error must not be
-// applied.
+// Verify says whether the content is the one that its revision was claimed for. The error gives both hashes; a run
+// config with such an error must not be applied.
 func (c RunConfig) Verify() error {
 	hash, err := c.ContentHash()
 	if err != nil {

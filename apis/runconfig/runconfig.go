@@ -1,9 +1,8 @@
-// Package runconfig is what the operator tells the runner: the content of one
-// workload generation of one server, as a file that never changes.
+// Package runconfig is what the operator tells the runner: the content of one workload generation of one server, as a
+// file that never changes.
 //
-// runconfig.go has the format, codec.go reads and writes it, hash.go names its
-// content. The package imports no client, so that other tools may read the
-// format.
+// runconfig.go has the format, codec.go reads and writes it, hash.go names its content. The package imports no
+// client, so that other tools may read the format.
 package runconfig
 
 import (
@@ -21,17 +20,15 @@ const (
 	FileName = "run.json"
 	// MountPath is the directory that holds FileName.
 	MountPath = "/etc/freehold"
-	// LoginVolume is the volume of the proxy's pod that holds the files of
-	// Authentication, LoginPath the directory where the proxy mounts it, and CAFile
-	// and ClientSecretFile are the files of CABundle and ClientSecret there.
+	// LoginVolume is the volume of the proxy's pod that holds the files of Authentication, LoginPath the directory where
+	// the proxy mounts it, and CAFile and ClientSecretFile are the files of CABundle and ClientSecret there.
 	LoginVolume = "login"
 	LoginPath   = "/etc/freehold-login"
 	CAFile      = "ca.crt"
 
 	ClientSecretFile = "client-secret"
-	// SessionPath is the directory where the proxy mounts the Secret with the keys of
-	// session ids, and SessionKey the entry with which they are sealed; they are opened
-	// with each.
+	// SessionPath is the directory where the proxy mounts the Secret with the keys of session ids, and SessionKey the
+	// entry with which they are sealed; they are opened with each.
 	SessionPath = "/etc/freehold-session"
 	SessionKey  = "current"
 	// RemoteVolume and RemotePath are the same of the files of Remote: CAFile of
@@ -49,16 +46,14 @@ const (
 	// bridge call each other, and EnvPodIP the environment variable with the pod's address.
 	PeerPort = 9442
 	EnvPodIP = "FREEHOLD_POD_IP"
-	// EnvGeneration is the environment variable with the workload generation
-	// that the pod was made for, decimal.
+	// EnvGeneration is the environment variable with the workload generation that the pod was made for, decimal.
 	EnvGeneration = "FREEHOLD_WORKLOAD_GENERATION"
 	// EnvHash is the environment variable with the hash of that content.
 	EnvHash = "FREEHOLD_WORKLOAD_HASH"
 )
 
-// RunConfig is one workload generation of one server. Two RunConfigs with the
-// same ContentHash ask for the same pods, and two with the same
-// Rendering.Backend for the same pods of the backend.
+// RunConfig is one workload generation of one server. Two RunConfigs with the same ContentHash ask for the same pods,
+// and two with the same Rendering.Backend for the same pods of the backend.
 type RunConfig struct {
 	// Version of the format, see the constant.
 	Version string `json:"version"`
@@ -72,23 +67,19 @@ type RunConfig struct {
 	Remote *Remote `json:"remote,omitempty"`
 	// Proxy is how the runner serves.
 	Proxy Proxy `json:"proxy"`
-	// NotEnforced are the fields of the MCPServer that this version cannot
-	// enforce, for example spec.authzConfig, sorted. Where it is not empty the
-	// proxy answers every call with 503.
+	// NotEnforced are the fields of the MCPServer that this version cannot enforce, for example spec.authzConfig,
+	// sorted. Where it is not empty the proxy answers every call with 503.
 	NotEnforced []string `json:"notEnforced,omitempty"`
-	// Rendering names the two pod templates. It covers what the runner's image
-	// and a new operator version change.
+	// Rendering names the two pod templates. It covers what the runner's image and a new operator version change.
 	Rendering Rendering `json:"rendering"`
 }
 
-// Rendering are hashes of pod templates without what they are told of each
-// other: lower-case hexadecimal SHA-256.
+// Rendering are hashes of pod templates without what they are told of each other: lower-case hexadecimal SHA-256.
 type Rendering struct {
 	// Proxy is the hash of the proxy's pod template without its revision.
 	Proxy string `json:"proxy"`
-	// Backend is the hash of the backend's pod template: the content of its pods
-	// alone, which carry it. Under another workload generation with the same
-	// hash no pod of the backend is replaced. Empty where there is none.
+	// Backend is the hash of the backend's pod template: the content of its pods alone, which carry it. Under another
+	// workload generation with the same hash no pod of the backend is replaced. Empty where there is none.
 	Backend string `json:"backend,omitempty"`
 }
 
@@ -152,8 +143,7 @@ type Remote struct {
 	URL string `json:"url"`
 	// Transport is streamable-http or sse.
 	Transport string `json:"transport"`
-	// AllowedNetworks are CIDRs, sorted, that may be connected to besides public
-	// addresses.
+	// AllowedNetworks are CIDRs, sorted, that may be connected to besides public addresses.
 	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
 	// CABundle names the key of a ConfigMap with the certificates of which one has
 	// issued that of the server, in CAFile; nil for those of the runner's image.
@@ -195,8 +185,7 @@ type Proxy struct {
 	Path string `json:"path"`
 	// PublicURL is where clients outside the cluster reach the proxy.
 	PublicURL string `json:"publicURL,omitempty"`
-	// AllowedOrigins are the values of the Origin header that are let in,
-	// sorted.
+	// AllowedOrigins are the values of the Origin header that are let in, sorted.
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 	// TrustForwardedHeaders passes on X-Forwarded-* of a request.
 	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
@@ -204,8 +193,7 @@ type Proxy struct {
 	Authentication *Authentication `json:"authentication,omitempty"`
 	// Authorization says which calls are allowed; nil allows all.
 	Authorization *Authorization `json:"authorization,omitempty"`
-	// SessionSecret is the Secret with the keys of session ids, which the proxy mounts;
-	// empty where it seals none.
+	// SessionSecret is the Secret with the keys of session ids, which the proxy mounts; empty where it seals none.
 	SessionSecret string `json:"sessionSecret,omitempty"`
 	// GraceSeconds is how many seconds the proxy's pods have to end; 0 for DefaultGrace.
 	GraceSeconds int32 `json:"graceSeconds,omitempty"`
@@ -218,8 +206,7 @@ type Authentication struct {
 	// Issuer is the claim iss of tokens. Empty means the cluster's own issuer of
 	// service account tokens, whose keys the API server tells.
 	Issuer string `json:"issuer,omitempty"`
-	// KeysURL is where the issuer's keys are; the discovery document tells it where
-	// empty.
+	// KeysURL is where the issuer's keys are; the discovery document tells it where empty.
 	KeysURL string `json:"keysURL,omitempty"`
 	// Introspection is where the issuer tells what a token is; nil where all are JWTs.
 	Introspection *Introspection `json:"introspection,omitempty"`
@@ -248,8 +235,7 @@ type Authentication struct {
 type Introspection struct {
 	URL      string `json:"url"`
 	ClientID string `json:"clientID"`
-	// ClientSecret names the key of a Secret with the client's password, in
-	// ClientSecretFile.
+	// ClientSecret names the key of a Secret with the client's password, in ClientSecretFile.
 	ClientSecret Key `json:"clientSecret"`
 }
 

@@ -18,14 +18,12 @@ const serverLabel = "freehold.dev/server"
 // pageSize is that of kubectl.
 const pageSize = 500
 
-// ownershipAudit is the output of audit for programs.
 type ownershipAudit struct {
 	Servers  int       `json:"servers"`
 	Objects  int       `json:"objects"`
 	Findings []finding `json:"findings"`
 }
 
-// finding is an owner of a field that the contract forbids.
 type finding struct {
 	Object  reference `json:"object"`
 	holding `json:",inline"`

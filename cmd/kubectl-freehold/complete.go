@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeObject offers the kinds of the contract, then the names of objects.
 func (c *cli) completeObject(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:

@@ -22,7 +22,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
-// debugging are the flags of debug.
 type debugging struct {
 	file        string
 	backendLogs bool
@@ -74,7 +73,6 @@ sse are in.`,
 	return cmd
 }
 
-// completeServer offers the names of MCPServers and the other kinds, then the names of a kind.
 func (c *cli) completeServer(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var offered []string
 	switch len(args) {
@@ -139,13 +137,11 @@ func (c *cli) bundledKinds() []string {
 		"pods.v1.")
 }
 
-// ownedOnly removes pods, which have no grants.
 func ownedOnly(children []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(children),
 		func(u *unstructured.Unstructured) bool { return u.GetKind() == "Pod" })
 }
 
-// asks is the output of a command.
 func (c *cli) asks(command func(*cli) error) string {
 	var text bytes.Buffer
 	told := *c
@@ -175,7 +171,6 @@ func (b *bundle) missed(what string, err error) {
 	b.unread = append(b.unread, what+": "+err.Error())
 }
 
-// object adds an object without possible secrets.
 func (b *bundle) object(folder string, u *unstructured.Unstructured) {
 	r, name := &b.redactor, strings.ToLower(u.GetKind())+"-"+u.GetName()+".yaml"
 	if folder == "operator/" {

@@ -71,7 +71,6 @@ func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r rele
 	return err
 }
 
-// mayTake refuses invalid requests.
 func (c *cli) mayTake(r releasing) error {
 	switch {
 	case r.to == r.manager:
@@ -85,7 +84,6 @@ func (c *cli) mayTake(r releasing) error {
 	return nil
 }
 
-// divided are the fields of the manager's applies, and those of everybody else.
 func divided(u *unstructured.Unstructured, r releasing) (fields, others *fieldpath.Set, err error) {
 	fields, others = &fieldpath.Set{}, &fieldpath.Set{}
 	for _, entry := range u.GetManagedFields() {
@@ -147,7 +145,6 @@ func asOne(u *unstructured.Unstructured, r releasing) (*unstructured.Unstructure
 	return both, nil
 }
 
-// values are the live values of the fields of both managers.
 func (c *cli) values(u *unstructured.Unstructured, r releasing) (runtime.ApplyConfiguration, error) {
 	kind, err := c.schema(u.GroupVersionKind())
 	if err != nil {

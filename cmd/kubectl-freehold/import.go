@@ -79,7 +79,6 @@ func (c *cli) importing() *cobra.Command {
 	return cmd
 }
 
-// toImport reads files, or the cluster.
 func (c *cli) toImport(files []string, everywhere bool, args []string) ([]*unstructured.Unstructured, error) {
 	if len(files) > 0 {
 		builder := resource.NewLocalBuilder().Unstructured().ContinueOnError().Flatten()

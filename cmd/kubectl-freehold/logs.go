@@ -11,7 +11,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
-// Limits of the logs in a bundle.
 const (
 	logLines = int64(2000)
 	logBytes = int64(4 << 20)

@@ -33,14 +33,12 @@ func main() {
 	os.Exit(code)
 }
 
-// run executes the program, and returns its exit code.
 func (c *cli) run(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	return c.exit(root.ExecuteContext(ctx))
 }
 
-// exit prints an error, and returns the exit code.
 func (c *cli) exit(err error) int {
 	switch {
 	case err == nil:

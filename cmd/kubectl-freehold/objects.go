@@ -31,7 +31,6 @@ func (c *cli) object(args ...string) (*unstructured.Unstructured, error) {
 		Flatten().Do())
 }
 
-// file reads the one object in a file, or from standard input for -.
 func (c *cli) file(name string) (*unstructured.Unstructured, error) {
 	builder := resource.NewLocalBuilder().Unstructured().Flatten()
 	if name == "-" {
@@ -40,7 +39,6 @@ func (c *cli) file(name string) (*unstructured.Unstructured, error) {
 	return one(builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{name}}).Do())
 }
 
-// one is the only object of a result, with managedFields.
 func one(result *resource.Result) (*unstructured.Unstructured, error) {
 	found, err := all(result)
 	if err != nil {
@@ -70,12 +68,10 @@ func all(result *resource.Result) ([]*unstructured.Unstructured, error) {
 	return found, err
 }
 
-// listed are all objects of some kinds, in the namespace of the flags or in all.
 func (c *cli) listed(everywhere bool, types ...string) ([]*unstructured.Unstructured, error) {
 	return c.selected(everywhere, "", types...)
 }
 
-// selected are those with matching labels.
 func (c *cli) selected(everywhere bool, selector string, types ...string) ([]*unstructured.Unstructured, error) {
 	namespace, err := c.namespace()
 	if err != nil {
@@ -93,7 +89,6 @@ func (c *cli) within(namespace string, everywhere bool, selector string, types .
 		ResourceTypeOrNameArgs(true, strings.Join(types, ",")).Flatten().Do())
 }
 
-// title names an object: Kind/name.
 func title(u *unstructured.Unstructured) string { return u.GetKind() + "/" + u.GetName() }
 
 // governed reports whether the contract covers an object: it is or belongs to an object of Freehold's kinds, or a

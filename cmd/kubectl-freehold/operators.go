@@ -17,7 +17,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 )
 
-// operatorStatus is an installation of Freehold.
 type operatorStatus struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -58,7 +57,6 @@ func (c *cli) operatorDeployments() (found []*unstructured.Unstructured, everywh
 	return ours, everywhere, unread
 }
 
-// operatorPods are the pods of these Deployments.
 func (c *cli) operatorPods(deployments []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var pods []*unstructured.Unstructured
 	var unread error
@@ -122,7 +120,6 @@ func operatorOf(d *appsv1.Deployment) (operatorStatus, bool) {
 	return o, false
 }
 
-// tagOf is the tag of an image, or its digest.
 func tagOf(image string) string {
 	if _, digest, pinned := strings.Cut(image, "@"); pinned {
 		return digest[:min(len(digest), len("sha256:")+12)]
@@ -148,7 +145,6 @@ func (o *operatorStatus) holds(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// leader names the leader, or says that there is none.
 func (o operatorStatus) leader(now time.Time) string {
 	if o.lease == nil {
 		return o.Leader

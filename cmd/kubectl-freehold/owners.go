@@ -9,7 +9,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// fieldOwners is the output of owners for programs.
 type fieldOwners struct {
 	Object reference `json:"object"`
 	Fields []holding `json:"fields"`
@@ -26,7 +25,6 @@ func referenceTo(u *unstructured.Unstructured) reference {
 	return reference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// holding is one manager's hold on one field.
 type holding struct {
 	Field       string `json:"field"`
 	Manager     string `json:"manager"`

@@ -15,10 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// redacted replaces what is left out.
 const redacted = "REDACTED"
 
-// Limits of what counts as a secret.
 const (
 	// hiddenLength is the minimum of a value that is searched for elsewhere: "true" and "info" are in every log.
 	hiddenLength = 8
@@ -73,12 +71,10 @@ func (r *redactor) hide(value string) string {
 	return redacted
 }
 
-// isOpen reports whether a removed value is part of an open one.
 func (r *redactor) isOpen(value string) bool {
 	return slices.ContainsFunc(r.open, func(text string) bool { return strings.Contains(text, value) })
 }
 
-// scrub removes hidden values and passwords from a text.
 func (r *redactor) scrub(text string) string { return r.scrubber()(text) }
 
 // scrubber is scrub for many texts, with the values known so far.

@@ -17,7 +17,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
-// configReferences is the output of refs for programs.
 type configReferences struct {
 	Object     reference   `json:"object"`
 	References []referring `json:"references"`
@@ -81,7 +80,6 @@ READY and REASON are those of the object in the line.`,
 	return cmd
 }
 
-// otherEnds are the workloads of a configuration, or the configurations of a workload.
 func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
 	others, of := workloadKinds(), workloadsOf
 	switch kind := u.GroupVersionKind().GroupKind(); {

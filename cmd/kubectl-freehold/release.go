@@ -19,7 +19,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// releasing are the flags of release.
 type releasing struct {
 	manager, subresource, to string
 	dryRun                   dryRun

@@ -13,7 +13,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// cli is what all commands share.
 type cli struct {
 	genericiooptions.IOStreams
 	flags    *genericclioptions.ConfigFlags
@@ -30,7 +29,6 @@ func newCLI(streams genericiooptions.IOStreams) *cli {
 	}
 }
 
-// root is the tree of commands.
 func (c *cli) root() *cobra.Command {
 	c.flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.UserAgent = "kubectl-freehold/" + version
@@ -59,7 +57,6 @@ after an error.`,
 	return root
 }
 
-// noObject refuses arguments.
 func noObject(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return errors.New("name a namespace with -n, or all with -A, and no object; see --help for examples")

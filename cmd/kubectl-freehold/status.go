@@ -22,7 +22,6 @@ import (
 // screen is how many unready objects status lists.
 const screen = 10
 
-// freeholdStatus is the output of status for programs.
 type freeholdStatus struct {
 	// Operators are null if the user may not see them.
 	Operators []operatorStatus `json:"operators"`
@@ -31,14 +30,12 @@ type freeholdStatus struct {
 	Attention []attention `json:"attention"`
 }
 
-// kindStatus counts the objects of a kind by their state.
 type kindStatus struct {
 	Kind   string         `json:"kind"`
 	Total  int            `json:"total"`
 	States map[string]int `json:"states"`
 }
 
-// attention is an object that is not as its author wants it.
 type attention struct {
 	Object reference `json:"object"`
 	State  string    `json:"state"`

@@ -16,11 +16,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/printable"
 )
 
-// output is the flag -o of a command.
 type output struct {
 	format string
-	// wide: the command has a wider table.
-	wide bool
+	wide   bool
 }
 
 func (o *output) add(cmd *cobra.Command) {
@@ -41,7 +39,6 @@ func (o *output) formats() []string {
 	return formats
 }
 
-// isTable reports whether the output is for people.
 func (o *output) isTable() bool { return o.format == "" || o.isWide() }
 
 func (o *output) isWide() bool { return o.wide && o.format == "wide" }
@@ -71,7 +68,6 @@ func (o *output) print(out io.Writer, kind string, content any) error {
 	return printer.PrintObj(&unstructured.Unstructured{Object: object}, out)
 }
 
-// table writes lines of cells in columns, without empty columns.
 func table(out io.Writer, lines [][]string) error {
 	used := make([]bool, len(lines[0]))
 	for _, line := range lines[1:] {

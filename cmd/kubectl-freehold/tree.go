@@ -27,7 +27,6 @@ func holdOf(h ownership.Holding, when func(ownership.Holding) string) hold {
 	}
 }
 
-// node is a field of a tree, with its holders and the fields below.
 type node struct {
 	step  string
 	field string
@@ -48,7 +47,6 @@ func (n *node) add(field fieldpath.Path, h hold) {
 	n.holds = append(n.holds, h)
 }
 
-// leaves counts the fields of the tree.
 func (n *node) leaves() int {
 	count := 0
 	if len(n.holds) > 0 {
@@ -77,7 +75,6 @@ func (n *node) uniform() ([]hold, bool) {
 type row struct {
 	// label is the field relative to the rows above, indented.
 	label string
-	// field is the whole field.
 	field string
 	// fields is how many fields the row stands for.
 	fields int

@@ -10,7 +10,6 @@ import (
 // unseenFor is how long an operator may take to act on an object: after that none watches it, and a person must act.
 const unseenFor = 5 * time.Minute
 
-// unseen is an object on which no operator acts.
 func unseen(u *unstructured.Unstructured, now time.Time, what string) attention {
 	since := changed(u)
 	return attention{

@@ -49,7 +49,6 @@ const gcPercent = 20
 // a burst.
 const worthwhile = 16 << 20
 
-// run runs the operator until ctx ends or leadership is lost.
 func run(ctx context.Context, s settings) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -57,7 +57,6 @@ func guarded(config *rest.Config, c *http.Client) (server.Filter, error) {
 	return g.filter, nil
 }
 
-// guard admits callers whom the API server admits.
 type guard struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface

@@ -27,7 +27,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// settings are the operator's flags.
 type settings struct {
 	controllers    controllers.Options
 	leaderElect    bool
@@ -119,7 +118,6 @@ func (s *settings) electionFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&s.lease.retryPeriod, "retry-period", 2*time.Second, "how often the Lease is renewed, or asked for")
 }
 
-// proxyResources reads its flag.
 func (s *settings) proxyResources(text string) error {
 	if text == "" {
 		return nil
@@ -148,7 +146,6 @@ func (s *settings) proxyReplicas(n int) error {
 // mostProxies is the maximum of spec.proxy.replicas.
 const mostProxies = 100
 
-// proxyTemplate reads the flag --proxy-pod-template.
 func (s *settings) proxyTemplate(text string) error {
 	if text == "" {
 		return nil
@@ -184,7 +181,6 @@ func (s *settings) networkDefaults(text string) error {
 	return nil
 }
 
-// objectDefaults reads its flag.
 func (s *settings) objectDefaults(text string) error {
 	if text == "" {
 		return nil

@@ -14,8 +14,7 @@ import (
 type Call struct {
 	// Action and Type are of the vocabulary.
 	Action, Type string
-	// ID is the name of the tool or prompt, the URI of the resource, or the
-	// feature that is listed.
+	// ID is the name of the tool or prompt, the URI of the resource, or the feature that is listed.
 	ID string
 	// Arguments of the call, a JSON object; nil for none.
 	Arguments jsontext.Value
@@ -24,8 +23,7 @@ type Call struct {
 // Decision is the answer to a call.
 type Decision struct {
 	Allowed bool
-	// Policies are the names of those that decided, sorted; empty if none
-	// matched.
+	// Policies are the names of those that decided, sorted; empty if none matched.
 	Policies []string
 	// Failed are the names of those that could not be evaluated, sorted.
 	Failed []string
@@ -34,11 +32,9 @@ type Decision struct {
 	Unclear string
 }
 
-// Decide answers a call: it is allowed if a policy permits it and none forbids
-// it. A policy that cannot be evaluated, for example because it compares an
-// argument of another type, permits nothing; one that forbids then does forbid.
-// Cedar itself passes over those; a caller could choose arguments for which it
-// does.
+// Decide answers a call: it is allowed if a policy permits it and none forbids it. A policy that cannot be evaluated,
+// for example because it compares an argument of another type, permits nothing; one that forbids then does forbid.
+// Cedar itself passes over those; a caller could choose arguments for which it does.
 func (p *Policies) Decide(caller Caller, call Call) Decision {
 	if why := p.ambiguous(call.Arguments, scope(caller, call)); why != "" {
 		return Decision{Unclear: why}
@@ -75,9 +71,8 @@ func (p *Policies) Decide(caller Caller, call Call) Decision {
 	return d
 }
 
-// Visible reports whether a list shows an item: whether some call of it could be
-// allowed. Arguments are not known then, so a policy that needs them neither
-// hides what it forbids nor keeps what it permits from being shown.
+// Visible reports whether a list shows an item: whether some call of it could be allowed. Arguments are not known
+// then, so a policy that needs them neither hides what it forbids nor keeps what it permits from being shown.
 func (p *Policies) Visible(caller Caller, call Call) bool {
 	request, entities, err := p.request(caller, call)
 	if err != nil {
@@ -92,7 +87,6 @@ func (p *Policies) Visible(caller Caller, call Call) bool {
 	})
 }
 
-// asked are the policies that a request may match.
 type asked struct {
 	all     []named
 	request cedar.Request
@@ -118,7 +112,6 @@ func place(id cedar.PolicyID) int {
 	return at
 }
 
-// names of the policies at some places, sorted, each once; nil for none.
 func (p *Policies) names(at []int) []string {
 	slices.Sort(at) // the list is sorted by name
 	var names []string

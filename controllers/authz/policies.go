@@ -14,7 +14,6 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 )
 
-// The actions of the vocabulary.
 const (
 	CallTool      = "call_tool"
 	GetPrompt     = "get_prompt"
@@ -54,14 +53,12 @@ type named struct {
 	policy *cedar.Policy
 	// id is its place in the list, by which Cedar tells of it: several have one name.
 	id cedar.PolicyID
-	// principal, action and resource are the ones that its scope names with ==, nil
-	// for a scope that names none.
+	// principal, action and resource are the ones that its scope names with ==, nil for a scope that names none.
 	principal, action, resource *types.EntityUID
 	// all says that it reads every argument.
 	all bool
 }
 
-// read is a policy of that name.
 func read(name string, policy *cedar.Policy) named {
 	scope := (*ast.Policy)(policy.AST())
 	return named{
@@ -119,7 +116,6 @@ func Parse(sources []Source, entities string) (*Policies, error) {
 	return p, nil
 }
 
-// statements are those of one text.
 func statements(source Source) ([]named, error) {
 	if err := tooLarge(source.Name, source.Text); err != nil {
 		return nil, err

@@ -34,7 +34,6 @@ type Caller struct {
 	ready *ready
 }
 
-// ready is what decisions need of a caller.
 type ready struct {
 	attributes types.RecordMap
 	groups     []string

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// largest is how many bytes the text of a policy may stand for, many times what the API
-	// takes of it.
+	// largest is how many bytes the text of a policy may stand for, many times what the API takes of it.
 	largest = 256 << 10
 	// deepest is how deep policies and entities may nest. The parser calls itself for each
 	// level, ten functions deep: four thousand levels, in 16 KiB of text, take 50 MiB.
@@ -27,10 +26,9 @@ var parsing sync.Mutex
 // token is a word of Cedar: a string, a comment, a name, or one character of the rest.
 var token = regexp.MustCompile(`(?s)"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|[A-Za-z_0-9]+|\S`)
 
-// tooLarge is an error if the text nests too deep, or stands for far more than is written.
-// Cedar reads x has a.b as x has a && x.a has b, so each such has repeats what is before it:
-// forty of them in one another, in 500 bytes, stand for more than any memory holds. It is
-// asked before the text is parsed.
+// tooLarge is an error if the text nests too deep, or stands for far more than is written. Cedar reads x has a.b as x
+// has a && x.a has b, so each such has repeats what is before it: forty of them in one another, in 500 bytes, stand
+// for more than any memory holds. It is asked before the text is parsed.
 func tooLarge(name, text string) error {
 	words := split(text)
 	if at := outgrows(words); at >= 0 {
@@ -45,16 +43,14 @@ func tooLarge(name, text string) error {
 	return nil
 }
 
-// offset is where the text goes on after what is before.
 func offset(name, before string) string {
 	line := 1 + strings.Count(before, "\n")
 	column := 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
 	return fmt.Sprintf("policy %q, line %d, column %d", name, line, column)
 }
 
-// nestsTooDeep is the offset of the word that is deeper than may be, -1 for none. A level is
-// a bracket, an if, which ends with what it is in, and a sign before another. A chain are the
-// dots and signs of one expression.
+// nestsTooDeep is the offset of the word that is deeper than may be, -1 for none. A level is a bracket, an if, which
+// ends with what it is in, and a sign before another. A chain are the dots and signs of one expression.
 func nestsTooDeep(words []word) int {
 	type scope struct{ level, chain int }
 	var open []scope // for each bracket, what was before it
@@ -149,7 +145,6 @@ type word struct {
 	at   int
 }
 
-// split is the words of a text without its comments.
 func split(text string) []word {
 	var all []word
 	for _, at := range token.FindAllStringIndex(text, -1) {

@@ -11,8 +11,7 @@ import (
 
 // Problem is why a policy can match no call.
 type Problem struct {
-	// Policy is the name of the text, Line and Column where the statement begins
-	// in it.
+	// Policy is the name of the text, Line and Column where the statement begins in it.
 	Policy       string
 	Line, Column int
 	// What says which words match nothing, and which words exist.
@@ -37,12 +36,10 @@ var calls = []Call{
 // mostProblems are as many as a person reads.
 const mostProblems = 20
 
-// Unmatched returns the statements that match no call, whoever calls and
-// whatever the server offers, in the order of their names, and no more than 20.
-// It judges the scope of a statement, with the parents that entities give, and no
-// when or unless: what it returns never matches, and what it does not return may
-// still never match. The error is that of Parse. Of policies in memory, which are fifty
-// times as large as their text, it has those of one text at a time.
+// Unmatched returns the statements that match no call, whoever calls and whatever the server offers, in the order of
+// their names, and no more than 20. It judges the scope of a statement, with the parents that entities give, and no
+// when or unless: what it returns never matches, and what it does not return may still never match. The error is that
+// of Parse. Of policies in memory, which are fifty times as large as their text, it has those of one text at a time.
 func Unmatched(sources []Source, entities string) ([]Problem, error) {
 	var problems []Problem
 	s := scopes{parents: map[types.EntityUID]map[types.EntityUID]bool{}}
@@ -68,7 +65,6 @@ func Unmatched(sources []Source, entities string) ([]Problem, error) {
 	return problems, nil
 }
 
-// scopes judges the scopes of statements.
 type scopes struct {
 	entities types.EntityMap
 	// parents are what entities of a type, and of an ID unless it is empty, are in.
@@ -127,8 +123,7 @@ func fits(entity types.EntityUID, kind, id string) bool {
 	return string(entity.Type) == kind && (id == "" || string(entity.ID) == id)
 }
 
-// within reports whether such an entity is the group, or in it. Which groups a
-// principal is in, its token says.
+// within reports whether such an entity is the group, or in it. Which groups a principal is in, its token says.
 func (s scopes) within(group types.EntityUID, kind, id string) bool {
 	if fits(group, kind, id) || kind == client && slices.Contains(groups, group.Type) {
 		return true

@@ -25,18 +25,15 @@ var (
 	errNested   = fmt.Errorf("an array of arrays or objects that a policy reads has more than %d values in it", maxNested)
 )
 
-// values turns JSON into Cedar's values.
 type values struct {
 	// trusted says that an issuer wrote them, and no caller.
 	trusted bool
-	// count is how many have been made.
-	count int
+	count   int
 }
 
-// attributes turns those members of a JSON object that are read into attributes, their names
-// behind prefix. Whole numbers are Longs, others decimals; null is left out, as
-// an attribute that is absent. What Cedar has no value for is an error: left
-// out, it would let a policy that forbids it pass.
+// attributes turns those members of a JSON object that are read into attributes, their names behind prefix. Whole
+// numbers are Longs, others decimals; null is left out, as an attribute that is absent. What Cedar has no value for
+// is an error: left out, it would let a policy that forbids it pass.
 func (v *values) attributes(into types.RecordMap, prefix string, object jsontext.Value,
 	reads func(name string) bool,
 ) error {
@@ -126,8 +123,7 @@ func (v *values) set(raw jsontext.Value, depth int) (types.Value, error) {
 	return types.NewSet(all...), nil
 }
 
-// number is a Long if it is whole, as 5 and 5.0 are, and else a decimal, which
-// has four digits after the point.
+// number is a Long if it is whole, as 5 and 5.0 are, and else a decimal, which has four digits after the point.
 func number(text string) (types.Value, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return types.Long(n), nil

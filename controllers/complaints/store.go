@@ -119,7 +119,6 @@ func (s *Store) keep(namespace string, k kept) (wakes []func(namespace, key stri
 	return s.wakes
 }
 
-// bound drops the oldest complaints where there are too many.
 func (s *Store) bound(namespace, key string) {
 	ofServer, ofNamespace := 0, 0
 	for i := range s.namespaces[namespace] {
@@ -143,7 +142,6 @@ func (s *Store) bound(namespace, key string) {
 	}
 }
 
-// fullest is the namespace with the most bytes.
 func (s *Store) fullest() (fullest string) {
 	most := 0
 	for namespace, all := range s.namespaces {

@@ -172,7 +172,6 @@ func (f *finder) keys(called string, from int, path fieldpath.Path, of reflect.V
 	}
 }
 
-// note records an unowned field and its managers.
 func (f *finder) note(called string, from int, path fieldpath.Path) {
 	var whose []string
 	for _, entry := range f.entries {

@@ -1,10 +1,9 @@
-// Package configs keeps the status of shared configurations, and holds their
-// deletion while workloads refer to them. It is one controller for all kinds of
-// configurations; what tells them apart is in a package each, which registry lists.
+// Package configs keeps the status of shared configurations, and holds their deletion while workloads refer to them.
+// It is one controller for all kinds of configurations; what tells them apart is in a package each, which registry
+// lists.
 //
-// controller.go is the pass, observe.go its reads, desired.go what is wanted,
-// status.go what is reported, deletion.go the pass of a configuration that goes,
-// watches.go what wakes it. What a pass shares with those of other kinds is in
+// controller.go is the pass, observe.go its reads, desired.go what is wanted, status.go what is reported, deletion.go
+// the pass of a configuration that goes, watches.go what wakes it. What a pass shares with those of other kinds is in
 // controllers/reconcile, who refers to what in controllers/references.
 package configs
 
@@ -81,8 +80,7 @@ type pass struct {
 	config frame.Object
 }
 
-// run decides and writes. The finalizer comes first: a configuration that says who
-// refers to it is held.
+// run decides and writes. The finalizer comes first: a configuration that says who refers to it is held.
 func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	want := desired(w)
 	on, refused := p.SyncFinalizer(ctx, want.held)

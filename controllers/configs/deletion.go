@@ -8,9 +8,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
-// delete is one pass over a configuration that is being deleted. It ends with the
-// last referrer, whose event wakes it, and looks at nothing else: also an invalid
-// configuration goes.
+// delete is one pass over a configuration that is being deleted. It ends with the last referrer, whose event wakes
+// it, and looks at nothing else: also an invalid configuration goes.
 func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 	if !p.HasFinalizer() {
 		return nil

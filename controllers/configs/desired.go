@@ -21,8 +21,7 @@ type wanted struct {
 	listed    []v1alpha1.WorkloadReference
 }
 
-// desired is computed from nothing but what was observed, so what no longer refers
-// is left out.
+// desired is computed from nothing but what was observed, so what no longer refers is left out.
 func desired(w world) wanted {
 	want := wanted{held: len(w.servers) > 0, workloads: int32(min(len(w.servers), math.MaxInt32))}
 	for i := range min(len(w.servers), mostListed) {

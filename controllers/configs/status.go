@@ -33,7 +33,6 @@ func findings(
 	return found
 }
 
-// valid says whether servers can run with the configuration.
 func valid(verdict frame.Verdict) conditions.Finding {
 	if verdict.Err != nil {
 		return conditions.False(v1alpha1.ReasonSpecInvalid, verdict.Err.Error())

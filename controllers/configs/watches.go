@@ -19,8 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
-// Register adds the controller to a manager, whose cache must have the index of
-// controllers/references.
+// Register adds the controller to a manager, whose cache must have the index of controllers/references.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	name := strings.ToLower(r.row.Object.Kind)
 	build := ctrl.NewControllerManagedBy(mgr).Named(name).Watches(r.kind.New(), own()).WithOptions(options).
@@ -31,9 +30,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	return build.Complete(r)
 }
 
-// A configuration waits after the first of several changes of its referrers: each
-// state of its status is a write, and one write tells of all. It does not wait as
-// long where the finalizer is to come or to go.
+// A configuration waits after the first of several changes of its referrers: each state of its status is a write, and
+// one write tells of all. It does not wait as long where the finalizer is to come or to go.
 const (
 	burst = time.Second
 	soon  = 50 * time.Millisecond
@@ -86,8 +84,7 @@ func (r *Reconciler) referrers() handler.EventHandler {
 	}
 }
 
-// moved reports whether what a configuration says of a server can change, which goes
-// on to refer to it.
+// moved reports whether what a configuration says of a server can change, which goes on to refer to it.
 func (r *Reconciler) moved(ctx context.Context, before, after client.Object) bool {
 	old, was := before.(kinds.Object)
 	now, is := after.(kinds.Object)
@@ -108,7 +105,6 @@ func (r *Reconciler) moved(ctx context.Context, before, after client.Object) boo
 	return stood != stands || had != has || err != nil || failed != nil
 }
 
-// pause is how long a configuration waits after a change of a referrer.
 func (r *Reconciler) pause(ctx context.Context, key types.NamespacedName) time.Duration {
 	live := r.kind.New()
 	err := r.reader.Get(ctx, key, live, client.UnsafeDisableDeepCopy)

@@ -34,11 +34,9 @@ type List interface {
 // Kind is a kind of object that has a proxy.
 type Kind struct {
 	contract.Workload
-	// New and NewList are empty ones.
 	New     func() Object
 	NewList func() List
-	// status is an intent about the status of the object of that name.
-	status func(name, namespace string,
+	status  func(name, namespace string,
 		status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration
 }
 
@@ -100,8 +98,7 @@ func Named(kind string) (Kind, bool) {
 	return k, ok
 }
 
-// Of is the kind of an object, by its Go type: a client leaves the TypeMeta of what it
-// reads empty.
+// Of is the kind of an object, by its Go type: a client leaves the TypeMeta of what it reads empty.
 func Of(object Object) Kind { return byType[reflect.TypeOf(object)] }
 
 // Status is an intent about the status of the object.
@@ -121,8 +118,7 @@ func (k Kind) Key(name string) string {
 // Key is that of an object.
 func Key(object Object) string { return Of(object).Key(object.GetName()) }
 
-// OfKey is the kind and name of the object with this key; the kind is zero if none
-// has its suffix.
+// OfKey is the kind and name of the object with this key; the kind is zero if none has its suffix.
 func OfKey(key string) (kind Kind, name string) {
 	name, suffix, _ := strings.Cut(key, ".")
 	for _, k := range all {

@@ -1,7 +1,6 @@
-// Package metrics has the operator's own metrics, beside those of controller-runtime
-// and client-go. A metric is one row of All, from which docs/metrics.md is written.
-// Labels have few values, which the contract, the API's conditions or this package
-// name: no metric has the name of an object.
+// Package metrics has the operator's own metrics, beside those of controller-runtime and client-go. A metric is one
+// row of All, from which docs/metrics.md is written. Labels have few values, which the contract, the API's conditions
+// or this package name: no metric has the name of an object.
 //
 // metrics.go has the rows, objects.go what is counted when it is asked for.
 package metrics
@@ -66,7 +65,6 @@ var (
 		"Workload generations claimed, by kind: changes of content that replace pods.", "kind")
 )
 
-// counter registers a counter and notes its row.
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	metrics.Registry.MustRegister(c)
@@ -74,7 +72,6 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return c
 }
 
-// gauge registers a gauge and notes its row.
 func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	metrics.Registry.MustRegister(g)

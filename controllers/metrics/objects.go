@@ -25,7 +25,6 @@ type Source struct {
 // Of replaces the sources from which objects are counted.
 func Of(sources ...Source) { counted.sources.Store(&sources) }
 
-// described is the description of a metric that is counted on request.
 func described(name, help string, labels ...string) *prometheus.Desc {
 	rows = append(rows, Row{name, "gauge", help, labels})
 	return prometheus.NewDesc(name, help, labels, nil)
@@ -61,8 +60,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 // state is one series of the metric.
 type state struct{ condition, status, reason string }
 
-// Collect counts. A kind whose objects cannot be listed has no series: none is
-// better than zero.
+// Collect counts. A kind whose objects cannot be listed has no series: none is better than zero.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	sources := c.sources.Load()
 	if sources == nil {

@@ -15,7 +15,6 @@ import (
 // Security admission. The library of Pod Security admission checks the pod; this file finds the field that breaks a
 // control. restricted.go has what a proxy's pod must not do within baseline.
 
-// control is one control of the standard.
 type control struct {
 	check policy.CheckPodFn
 	// fields are the names of the fields that it restricts.
@@ -77,7 +76,6 @@ var baseline = func() []control {
 	return controls
 }()
 
-// breaches lists what the standard forbids in a template, field by field.
 func breaches(field string, template *corev1.PodTemplateSpec) []Problem {
 	var problems []Problem
 	for _, part := range parts(template) {

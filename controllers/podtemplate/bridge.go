@@ -33,7 +33,6 @@ const (
 	bridgeDisk = "128Mi"
 )
 
-// bridge adds the bridge to a backend's template, before the overlay.
 func bridge(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) {
 	server := &template.Spec.Containers[0]
 	template.WithAnnotations(map[string]string{AnnotationBridge: runconfig.BridgeVersion})
@@ -144,7 +143,6 @@ func small(memory string) *corev1ac.ResourceRequirementsApplyConfiguration {
 
 const theBridge = "is Freehold's bridge, which runs as it is: "
 
-// meetsBridge finds what in the spec collides with the bridge.
 func meetsBridge(run runconfig.Backend) []Problem {
 	if run.Bridge == nil {
 		return nil

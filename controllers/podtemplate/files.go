@@ -22,13 +22,11 @@ func (f *files) add(part *corev1ac.VolumeProjectionApplyConfiguration) {
 	f.sources.WithSources(part)
 }
 
-// config adds a key of a ConfigMap as a file.
 func (f *files) config(key *runconfig.Key, file string) {
 	f.add(corev1ac.VolumeProjection().WithConfigMap(corev1ac.ConfigMapProjection().
 		WithName(key.Name).WithItems(corev1ac.KeyToPath().WithKey(key.Key).WithPath(file))))
 }
 
-// secret adds a key of a Secret as a file.
 func (f *files) secret(key *runconfig.Key, file string) {
 	f.add(corev1ac.VolumeProjection().WithSecret(corev1ac.SecretProjection().
 		WithName(key.Name).WithItems(corev1ac.KeyToPath().WithKey(key.Key).WithPath(file))))

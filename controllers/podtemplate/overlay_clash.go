@@ -43,7 +43,6 @@ func (o overlay) yield(ours, theirs *typed.TypedValue) (*typed.TypedValue, error
 	return ours.RemoveItems(stated), nil
 }
 
-// clashes finds what the overlay states of fields and items that are ours.
 func (o overlay) clashes(ours, theirs *typed.TypedValue) []Problem {
 	stated, err := newStatements(ours)
 	if err != nil {
@@ -62,7 +61,6 @@ func (o overlay) clashes(ours, theirs *typed.TypedValue) []Problem {
 	return problems
 }
 
-// statements are our fields and their ancestors.
 type statements map[string]bool
 
 func newStatements(ours *typed.TypedValue) (statements, error) {

@@ -99,7 +99,6 @@ func port(path string, p corev1.ContainerPort) []Problem {
 	return problems
 }
 
-// above finds requests that exceed their limit.
 func above(path string, limits, requests corev1.ResourceList) []Problem {
 	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(requests)) {

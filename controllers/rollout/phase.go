@@ -11,16 +11,14 @@ const (
 	Moving
 	// Failed took it in its turn, and got into trouble before it served.
 	Failed
-	// Again took an earlier content in its turn and never served with it: the present
-	// one is for it first.
+	// Again took an earlier content in its turn and never served with it: the present one is for it first.
 	Again
 	// Waiting serves what it has, and takes the content in its turn.
 	Waiting
 	// Down does not serve at present. It keeps its place, and takes nothing until it
 	// serves again: it could not tell whether the content is good.
 	Down
-	// Free does not serve, and nothing waits for it: it takes the content outside the
-	// turns, unless that is held.
+	// Free does not serve, and nothing waits for it: it takes the content outside the turns, unless that is held.
 	Free
 	// Blocked cannot take any content. It is asked to again where a place is left.
 	Blocked
@@ -37,8 +35,7 @@ func (p Phase) String() string {
 	return phaseNames[p]
 }
 
-// row gives the phase of a workload of which its question is answered with yes, and
-// that of none above.
+// row gives the phase of a workload of which its question is answered with yes, and that of none above.
 type row struct {
 	says  string
 	is    func(Facts) bool

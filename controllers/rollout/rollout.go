@@ -1,11 +1,9 @@
-// Package rollout decides which workloads take the changed content of a shared
-// configuration now, so that at most a share of them is replaced at a time and the
-// first that fails holds the others. It is pure, and remembers nothing: what is
-// under way is read from what the workloads have recorded, so that a new leader goes on.
+// Package rollout decides which workloads take the changed content of a shared configuration now, so that at most a
+// share of them is replaced at a time and the first that fails holds the others. It is pure, and remembers nothing:
+// what is under way is read from what the workloads have recorded, so that a new leader goes on.
 //
-// phase.go has the table of phases, workload.go the facts that it is read by,
-// rollout.go the plan, turn.go what a workload does with it, condition.go what a
-// configuration says.
+// phase.go has the table of phases, workload.go the facts that it is read by, rollout.go the plan, turn.go what a
+// workload does with it, condition.go what a configuration says.
 package rollout
 
 import (
@@ -30,18 +28,15 @@ type Plan struct {
 // Admits reports whether the member of this name may take the content now.
 func (p Plan) Admits(name string) bool { return slices.Contains(p.Admitted, name) }
 
-// For makes the plan of the members of one configuration, of which at most
-// percent of a hundred, and at least one, are under way at a time. None takes what
-// one has failed with.
+// For makes the plan of the members of one configuration, of which at most percent of a hundred, and at least one,
+// are under way at a time. None takes what one has failed with.
 //
-// Who decides sees each member as it was some time ago, and two who decide see
-// different pasts. At most the budget is under way all the same, as long as a
-// configuration changes once: a member is admitted only while fewer than the
-// budget of those before it by name are not done. What looks done is done, for a
-// member does not go back; so of those that are really not done it is among the
-// first, as many as the budget says, and stays so until it is done. For that one
-// that is down keeps its place. A second change may find the first under way, and one
-// that had no place may come to have one: those are counted where they are seen.
+// Who decides sees each member as it was some time ago, and two who decide see different pasts. At most the budget is
+// under way all the same, as long as a configuration changes once: a member is admitted only while fewer than the
+// budget of those before it by name are not done. What looks done is done, for a member does not go back; so of those
+// that are really not done it is among the first, as many as the budget says, and stays so until it is done. For that
+// one that is down keeps its place. A second change may find the first under way, and one that had no place may come
+// to have one: those are counted where they are seen.
 func For(members []Member, percent int) Plan {
 	members = slices.SortedFunc(slices.Values(members), func(a, b Member) int {
 		return cmp.Or(-cmp.Compare(b2i(a.Phase == Again), b2i(b.Phase == Again)), cmp.Compare(a.Name, b.Name))

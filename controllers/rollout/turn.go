@@ -43,8 +43,7 @@ func (w Workload) Records(t Turn, same bool) v1alpha1.WorkloadConfig {
 	case keeps && same:
 		return claimed
 	case keeps:
-		// Also if it is changed on its way: it may have failed. A later change of its own
-		// holds up nobody.
+		// Also if it is changed on its way: it may have failed. A later change of its own holds up nobody.
 		claimed.InTurn = (claimed.InTurn || w.Claim.ConfigRollout) && !w.HasServed()
 		return claimed
 	case same:

@@ -45,8 +45,7 @@ func Of(object kinds.Object) Workload {
 	}
 }
 
-// Has reports whether the workload was claimed with a configuration, whatever that
-// said then.
+// Has reports whether the workload was claimed with a configuration, whatever that said then.
 func (w Workload) Has(kind, name string) bool {
 	_, has := w.claimed(kind, name)
 	return has
@@ -91,8 +90,7 @@ type Facts struct {
 	InTurn bool
 	// Served says that what it claimed has served once, New that nothing ever has.
 	Served, New bool
-	// Stopped says that it has no pods, by intent, Stalled that it has not served for
-	// longer than its progress deadline.
+	// Stopped says that it has no pods, by intent, Stalled that it has not served for longer than its progress deadline.
 	Stopped, Stalled bool
 	Now              Now
 }
@@ -107,8 +105,7 @@ const (
 	Serving
 	// Troubled does not serve.
 	Troubled
-	// Barred cannot take any content: its spec, another reference or the API server
-	// keeps it from that.
+	// Barred cannot take any content: its spec, another reference or the API server keeps it from that.
 	Barred
 )
 
@@ -137,8 +134,7 @@ func (w Workload) now(kind string) Now {
 	return Rolling
 }
 
-// Facts are those of the workload as one that refers to a configuration whose content
-// has this hash.
+// Facts are those of the workload as one that refers to a configuration whose content has this hash.
 func (w Workload) Facts(kind, name, hash string) Facts {
 	claimed, has := w.claimed(kind, name)
 	isNew := w.Served == 0 && w.URL == "" && !w.HasServed()
@@ -152,14 +148,12 @@ func (w Workload) Facts(kind, name, hash string) Facts {
 	return f
 }
 
-// Member is the workload as one that refers to a configuration whose content has
-// this hash.
+// Member is the workload as one that refers to a configuration whose content has this hash.
 func (w Workload) Member(kind, name, hash string) Member {
 	return Member{Name: w.Name, Phase: w.Facts(kind, name, hash).Phase()}
 }
 
-// Pending is what a workload says of Ready while it waits for its turn in a
-// configuration.
+// Pending is what a workload says of Ready while it waits for its turn in a configuration.
 func Pending(kind, name string) conditions.Finding {
 	return conditions.False(v1alpha1.ReasonRolloutPending, fmt.Sprintf(
 		"%s %q has changed, and servers take the change in turns: calls are served with the content before until it is "+

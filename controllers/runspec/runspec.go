@@ -89,7 +89,6 @@ func RestartedAt(at *metav1.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// claims converts templates to Kubernetes' type.
 func claims(templates []v1alpha1.VolumeClaimTemplate) []corev1.PersistentVolumeClaimTemplate {
 	var out []corev1.PersistentVolumeClaimTemplate
 	for _, t := range templates {

@@ -13,7 +13,6 @@ type object[T any] interface {
 	WithOwnerReferences(values ...*metav1ac.OwnerReferenceApplyConfiguration) T
 }
 
-// child adds the metadata that all objects of the owner have.
 func child[T object[T]](ac T, owner Owner, component string) T {
 	return Described(ac, owner.Metadata).
 		WithLabels(Labels(owner.Key(), component)).

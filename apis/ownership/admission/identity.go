@@ -68,7 +68,6 @@ func (k compiler) holders() []admissionregistrationv1.Variable {
 	return variables
 }
 
-// fixed are the users of the identities without a placeholder.
 func (k compiler) fixed() []string {
 	var users []string
 	for _, identity := range k.contract.Identities() {
@@ -172,7 +171,6 @@ func under(g ownership.Grant) string {
 		text(g.Object.Subresource))
 }
 
-// table is a map literal of CEL.
 func table(m map[string]string) string {
 	rows := make([]string, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {

@@ -99,7 +99,6 @@ func kinds(c ownership.Contract) []schema.GroupVersionKind {
 	return kinds
 }
 
-// compiler makes the policy of one kind.
 type compiler struct {
 	Options
 	contract ownership.Contract
@@ -107,7 +106,6 @@ type compiler struct {
 	resource string
 }
 
-// policy is a policy that denies.
 func (o Options) policy(of string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) Policy {
 	name := strings.ToLower(o.Product) + "-managers-" + of
 	return Policy{
@@ -270,7 +268,6 @@ func (k compiler) validations() []admissionregistrationv1.Validation {
 	return validations
 }
 
-// grants are those on the kind.
 func (k compiler) grants() []ownership.Grant {
 	return slices.DeleteFunc(slices.Clone(k.contract.Grants), func(g ownership.Grant) bool {
 		return g.Object.GroupVersionKind != k.kind
@@ -286,12 +283,10 @@ func (k compiler) managers() map[string]string {
 	return managers
 }
 
-// text is a string literal of CEL.
 func text(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + "'"
 }
 
-// texts is a list literal of CEL.
 func texts(list []string) string {
 	quoted := make([]string, 0, len(list))
 	for _, s := range list {

@@ -131,7 +131,6 @@ func place(verb string) int {
 	return len(verbs)
 }
 
-// names are the patterns as names of objects, nil if one of them is not known.
 func (r *rules) names(patterns []string) []string {
 	var names []string
 	for _, pattern := range patterns {

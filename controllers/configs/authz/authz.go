@@ -63,7 +63,6 @@ func (Kind) Before(ran *runconfig.Proxy) frame.Contribution {
 	return policies{*ran.Authorization}
 }
 
-// policies are what an MCPAuthzConfig contributes.
 type policies struct{ runconfig.Authorization }
 
 // Hash names the policies.

@@ -30,8 +30,7 @@ type Kind interface {
 	New() Object
 	// Intent states the status of an object.
 	Intent(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration
-	// Check is what an object says, whoever refers to it. It may take long: a store asks once
-	// for each spec.
+	// Check is what an object says, whoever refers to it. It may take long: a store asks once for each spec.
 	Check(Object) Verdict
 	// Guard states that the proxy holds calls against an object of the kind, and what the
 	// workload itself says in its reference. No call passes.
@@ -51,8 +50,7 @@ type Referrer struct {
 type Contribution interface {
 	// Hash names it.
 	Hash() string
-	// AddTo states it, and what the workload itself says in its reference. The problems are
-	// those of that.
+	// AddTo states it, and what the workload itself says in its reference. The problems are those of that.
 	AddTo(*runconfig.Proxy, Referrer) []Problem
 }
 

@@ -39,9 +39,8 @@ func (b Bound) Problem(runsWith func(kind, name string) bool) (reason, message s
 	return "", ""
 }
 
-// AddTo states in a run config what it contributes. Of one that is missing or invalid it states
-// that no call passes: that content never runs, and says that a proxy without the check may not
-// go on.
+// AddTo states in a run config what it contributes. Of one that is missing or invalid it states that no call passes:
+// that content never runs, and says that a proxy without the check may not go on.
 func (b Bound) AddTo(proxy *runconfig.Proxy, of Referrer) []Problem {
 	if b.Object == nil || b.Verdict.Contribution == nil {
 		b.Rules.Guard(proxy, of)
@@ -76,8 +75,7 @@ func (s Set) Unfollowed(runsWith func(kind, name string) bool) (kinds []string) 
 	return kinds
 }
 
-// Own leaves in a run config what the workload itself says: of the configurations only that
-// they guard it.
+// Own leaves in a run config what the workload itself says: of the configurations only that they guard it.
 func (s Set) Own(proxy runconfig.Proxy, of Referrer) runconfig.Proxy {
 	for _, b := range s {
 		b.Rules.Guard(&proxy, of)

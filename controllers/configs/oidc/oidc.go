@@ -62,7 +62,6 @@ func (Kind) Before(ran *runconfig.Proxy) frame.Contribution {
 	return login{forNobody(*ran.Authentication)}
 }
 
-// login is what an MCPOIDCConfig contributes.
 type login struct{ runconfig.Authentication }
 
 // Hash names the login.
@@ -92,14 +91,12 @@ func (l login) state(proxy *runconfig.Proxy, of frame.Referrer) {
 	proxy.Authentication = &a
 }
 
-// forNobody is a login without what a workload says of itself. Its hash is that of a workload
-// that says nothing.
+// forNobody is a login without what a workload says of itself. Its hash is that of a workload that says nothing.
 func forNobody(a runconfig.Authentication) runconfig.Authentication {
 	a.Resource, a.Audiences, a.Scopes = "", []string{""}, nil
 	return a
 }
 
-// authentication is whose tokens are accepted.
 func authentication(spec *v1alpha1.MCPOIDCConfigSpec) runconfig.Authentication {
 	a := forNobody(runconfig.Authentication{
 		ClockSkewSeconds: defaultSkew, UsernameClaim: defaultUsername, Algorithms: clusterAlgorithms,

@@ -29,11 +29,9 @@ func Named(kind string) frame.Kind {
 	return nil
 }
 
-// referring is a workload, or its spec.
 type referring interface{ ConfigRefs() []v1alpha1.ConfigRef }
 
-// Bind is what a workload refers to, each with what was found of it. It leaves out kinds that
-// there are not.
+// Bind is what a workload refers to, each with what was found of it. It leaves out kinds that there are not.
 func Bind(workload referring, found frame.Set) frame.Set {
 	var set frame.Set
 	for _, ref := range workload.ConfigRefs() {
@@ -49,8 +47,7 @@ func Bind(workload referring, found frame.Set) frame.Set {
 	return set
 }
 
-// Guards reports whether a workload refers to a configuration that the proxy holds calls
-// against.
+// Guards reports whether a workload refers to a configuration that the proxy holds calls against.
 func Guards(workload referring) bool { return len(Bind(workload, nil)) > 0 }
 
 // NotEnforced are the fields of a workload that refer to kinds that there are not.

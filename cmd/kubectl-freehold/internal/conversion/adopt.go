@@ -23,9 +23,8 @@ type service struct {
 	port int64
 }
 
-// toolhiveService is that of
-// https://github.com/stacklok/toolhive/tree/main/cmd/thv-operator, of all its kinds.
-// A server and a remote proxy may have one name, and their Services have two.
+// toolhiveService is that of https://github.com/stacklok/toolhive/tree/main/cmd/thv-operator, of all its kinds. A
+// server and a remote proxy may have one name, and their Services have two.
 func toolhiveService(u *unstructured.Unstructured) service {
 	const fallback = 8080
 	proxyPort, _ := get(u.Object, "spec.proxyPort")
@@ -82,9 +81,8 @@ func known(main *Result, old service) {
 		fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", old.name, namespace, old.port))
 }
 
-// underOldName is a Service of the old name and port in front of our proxies. It is the
-// user's: Freehold does not know it. Applied beside the other operator's Service, whose
-// port leads elsewhere, it is refused with a conflict.
+// underOldName is a Service of the old name and port in front of our proxies. It is the user's: Freehold does not
+// know it. Applied beside the other operator's Service, whose port leads elsewhere, it is refused with a conflict.
 func underOldName(main map[string]any, old service) map[string]any {
 	metadata, _ := main["metadata"].(map[string]any)
 	key := text(metadata["name"])

@@ -154,8 +154,7 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 	return nil, nil
 }
 
-// rendered is what is wrong with a server's content. Nothing is said of a configuration that the run
-// does not have.
+// rendered is what is wrong with a server's content. Nothing is said of a configuration that the run does not have.
 func (c *conversion) rendered(object kinds.Object, r run) []podtemplate.Problem {
 	in := workload.Input{Object: object}
 	if login := r.loginOf(c); login != nil {

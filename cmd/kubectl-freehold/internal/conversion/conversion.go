@@ -1,11 +1,10 @@
-// Package conversion turns objects of other operators that run MCP servers into
-// objects of Freehold, and says what it could not turn.
+// Package conversion turns objects of other operators that run MCP servers into objects of Freehold, and says what it
+// could not turn.
 //
 // run.go converts objects together, conversion.go works through the rows of a kind, check.go judges what was made as
-// the API server and Freehold do, fields.go reads and writes
-// fields by their path, takers.go has what a row does with a value, each other
-// file has the rows of one operator, after its published schemas, and table.go
-// prints all rows as a page. No field gets lost: what no row takes becomes a remark.
+// the API server and Freehold do, fields.go reads and writes fields by their path, takers.go has what a row does with
+// a value, each other file has the rows of one operator, after its published schemas, and table.go prints all rows as
+// a page. No field gets lost: what no row takes becomes a remark.
 package conversion
 
 import (
@@ -23,15 +22,13 @@ import (
 
 // row is what becomes of one field of a kind.
 type row struct {
-	// from is the field's path, with every field below it that no earlier row
-	// took. A list or map is taken as a whole.
+	// from is the field's path, with every field below it that no earlier row took. A list or map is taken as a whole.
 	from string
 	// to is the field of ours with the same meaning, or empty.
 	to string
 	// note says what differs, or what to write where no field of ours is equal.
 	note string
-	// absent is the default of the other operator's schema, where the field is
-	// left out and ours has another default.
+	// absent is the default of the other operator's schema, where the field is left out and ours has another default.
 	absent any
 	// granted is the one value that needs no field of ours.
 	granted any
@@ -44,11 +41,9 @@ type row struct {
 	take taker
 }
 
-// taker sets fields of ours from a value, and returns what is left to say, or
-// nothing. value is not nil.
+// taker sets fields of ours from a value, and returns what is left to say, or nothing. value is not nil.
 type taker func(c *conversion, to string, value any) (remark string)
 
-// kind has the rows of one kind.
 type kind struct {
 	product  string
 	group    string
@@ -62,15 +57,13 @@ type kind struct {
 	service func(*unstructured.Unstructured) service
 }
 
-// readable are all kinds that can be read.
 func readable() []kind {
 	return slices.Concat(toolhive(), kmcp(), lifecycle())
 }
 
 // Result is one object of ours.
 type Result struct {
-	// Object has apiVersion, kind, metadata and spec; it is nil where no kind of
-	// ours is equal.
+	// Object has apiVersion, kind, metadata and spec; it is nil where no kind of ours is equal.
 	Object map[string]any
 	// From says what the object was made of.
 	From string
@@ -79,7 +72,6 @@ type Result struct {
 	Remarks []string
 }
 
-// conversion is the work on one object.
 type conversion struct {
 	kind   kind
 	source *unstructured.Unstructured
@@ -183,7 +175,6 @@ func noEqual(k kind) string {
 	return k.to + " has no such field"
 }
 
-// object is an empty object of ours with the name of a source.
 func object(u *unstructured.Unstructured, kind string) map[string]any {
 	metadata := map[string]any{"name": u.GetName()}
 	if namespace := u.GetNamespace(); namespace != "" {
@@ -194,9 +185,8 @@ func object(u *unstructured.Unstructured, kind string) map[string]any {
 	}
 }
 
-// metadata keeps labels and annotations, but not those by which tools know their
-// objects. What the API server writes is left out, since it says nothing about
-// the server.
+// metadata keeps labels and annotations, but not those by which tools know their objects. What the API server writes
+// is left out, since it says nothing about the server.
 func (c *conversion) metadata() {
 	for _, path := range []string{"metadata.labels", "metadata.annotations"} {
 		value, _ := get(c.rest, path)
@@ -218,15 +208,13 @@ func (c *conversion) metadata() {
 	}
 }
 
-// toolDomains have, with those below them, the labels and annotations by which
-// tools that apply and prune find their objects: Helm, Argo CD, Flux, kubectl,
-// kustomize, kpt, Rancher, kapp and Tanka.
+// toolDomains have, with those below them, the labels and annotations by which tools that apply and prune find their
+// objects: Helm, Argo CD, Flux, kubectl, kustomize, kpt, Rancher, kapp and Tanka.
 var toolDomains = []string{
 	"helm.sh", "argoproj.io", "fluxcd.io", "kubectl.kubernetes.io", "applyset.kubernetes.io",
 	"config.kubernetes.io", "config.k8s.io", "cli-utils.sigs.k8s.io", "cattle.io", "kapp.k14s.io", "tanka.dev",
 }
 
-// ofTool reports whether a label or annotation is how a tool knows its objects.
 func ofTool(key string) bool {
 	domain, name, _ := strings.Cut(key, "/")
 	if domain == "app.kubernetes.io" {
@@ -263,7 +251,6 @@ func (c *conversion) apply(k kind, r row) {
 	}
 }
 
-// stdio says what a server of that transport needs here.
 func (c *conversion) stdio() {
 	transport, _ := get(c.main, "spec.transport")
 	command, _ := get(c.main, "spec.command")
@@ -273,7 +260,6 @@ func (c *conversion) stdio() {
 	}
 }
 
-// remark says one thing about one field, on one line.
 func (c *conversion) remark(path string, value any, text string) {
 	c.say(path, compact(value), text, false)
 }
@@ -299,5 +285,4 @@ func compact(value any) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// sorted are the keys of a map in an order that is always the same.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// get is the value at a path of map keys, such as spec.proxy.port.
 func get(from map[string]any, path string) (any, bool) {
 	key, below, deeper := strings.Cut(path, ".")
 	value, found := from[key]
@@ -56,7 +55,6 @@ func set(in map[string]any, path string, value any) {
 	set(next, below, value)
 }
 
-// add appends to the list at a path.
 func add(in map[string]any, path string, items ...any) {
 	had, _ := get(in, path)
 	list, _ := had.([]any)
@@ -98,7 +96,6 @@ func leaves(path string, value any) []leaf {
 	return []leaf{{path, value}}
 }
 
-// items are the maps of a list.
 func items(value any) []map[string]any {
 	list, _ := value.([]any)
 	found := make([]map[string]any, 0, len(list))
@@ -110,7 +107,6 @@ func items(value any) []map[string]any {
 	return found
 }
 
-// text is a value that is a text, or empty.
 func text(value any) string {
 	t, _ := value.(string)
 	return t

@@ -3,7 +3,6 @@ package conversion
 // kmcpDefaultPort is the default of kmcp's schema for spec.deployment.port.
 const kmcpDefaultPort = 3000
 
-// kmcp has the kind of kagent's kmcp.
 func kmcp() []kind {
 	return []kind{{
 		product: "kmcp", group: "kagent.dev", versions: []string{"v1alpha1"}, kind: "MCPServer", to: "MCPServer",
@@ -100,7 +99,6 @@ func kmcpPort(c *conversion, _ string, value any) string {
 	return proxyPort(c, "spec.proxy.port", value)
 }
 
-// kmcpConfigMaps mounts ConfigMaps where kmcp mounts them.
 func kmcpConfigMaps(c *conversion, _ string, value any) string {
 	for _, ref := range items(value) {
 		name := "cm-" + text(ref["name"])

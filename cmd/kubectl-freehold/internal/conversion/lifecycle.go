@@ -2,7 +2,6 @@ package conversion
 
 import "fmt"
 
-// lifecycle has the kinds of kubernetes-sigs/mcp-lifecycle-operator.
 func lifecycle() []kind {
 	return []kind{{
 		product: "mcp-lifecycle-operator", group: "mcp.x-k8s.io", versions: []string{"v1alpha1", "v1beta1"},

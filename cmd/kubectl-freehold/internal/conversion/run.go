@@ -45,7 +45,6 @@ func Run(objects []*unstructured.Unstructured, stage Stage) []Outcome {
 	return outcomes
 }
 
-// run are all objects that are converted together.
 type run []*conversion
 
 // refers is the field of ours by which a server names a configuration of a kind, empty for any other kind.
@@ -72,7 +71,6 @@ func (r run) naming(config *conversion) (servers run) {
 	return servers
 }
 
-// named is the configuration of a kind that a server names, nil if the run has none.
 func (r run) named(kind string, server *conversion) *conversion {
 	if found := r.candidates(kind, server); len(found) > 0 {
 		return found[0]
@@ -149,9 +147,8 @@ func (r run) groupsOf(server *conversion) groups {
 	return groups{}
 }
 
-// claims has logins take groups from the claim in which policies look for them. A login that
-// servers share has one: where they do not agree on it, or there is no login to write it into, the policies
-// lose their groups.
+// claims has logins take groups from the claim in which policies look for them. A login that servers share has one:
+// where they do not agree on it, or there is no login to write it into, the policies lose their groups.
 func (r run) claims() {
 	for _, server := range r {
 		want := r.groupsOf(server)
@@ -230,7 +227,6 @@ func (r run) suspend() {
 	}
 }
 
-// titles name objects, for a sentence.
 func titles(all run) string {
 	names := make([]string, len(all))
 	for i, c := range all {
@@ -239,15 +235,12 @@ func titles(all run) string {
 	return strings.Join(names, ", ")
 }
 
-// title is the kind and name of what is made.
 func (c *conversion) title() string { return c.kind.to + " " + c.source.GetName() }
 
-// suspendable reports whether it makes an object with spec.suspend.
 func (c *conversion) suspendable() bool {
 	return slices.Contains([]string{"MCPServer", "MCPRemoteProxy"}, c.kind.to)
 }
 
-// lose notes a field that kept callers out and has no equal.
 func (c *conversion) lose(path string) { c.lost = append(c.lost, path) }
 
 // why is a sentence about what guarded before, or may have done so.

@@ -25,7 +25,6 @@ func asItem(c *conversion, to string, value any) string {
 // nothing is for a field whose meaning is in other fields.
 func nothing(*conversion, string, any) string { return "" }
 
-// words sets another word for each value.
 func words(ours map[string]string, otherwise string) taker {
 	return func(c *conversion, to string, value any) string {
 		word, known := ours[fmt.Sprint(value)]
@@ -142,7 +141,6 @@ func permissionProfile(c *conversion, to string, value any) string {
 	return "write the connections that it allows into spec.network.egress"
 }
 
-// policies turns a list of Cedar texts into policies with names.
 func policies(c *conversion, to string, value any) string {
 	list, isList := value.([]any)
 	if !isList {
@@ -160,7 +158,6 @@ const (
 	probePort       = 9440
 )
 
-// proxyPort sets the port of the proxy, unless ours may not listen there.
 func proxyPort(c *conversion, to string, value any) string {
 	port := number(value)
 	if port < lowestProxyPort || port == probePort {
@@ -171,8 +168,7 @@ func proxyPort(c *conversion, to string, value any) string {
 	return ""
 }
 
-// publicURL sets the URL under which clients reach a server, without its path
-// of MCP.
+// publicURL sets the URL under which clients reach a server, without its path of MCP.
 func publicURL(c *conversion, to string, value any) string {
 	path := "/mcp"
 	if stated, found := get(c.main, "spec.path"); found {

@@ -13,7 +13,6 @@ const (
 
 var toolhiveVersions = []string{"v1alpha1", "v1beta1"}
 
-// toolhive has the kinds of Stacklok's ToolHive operator.
 func toolhive() []kind {
 	server := slices.Concat([]row{
 		{from: "spec.image", to: "spec.image"},
@@ -79,8 +78,7 @@ func none(name, instead string) kind {
 	return kind{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: name, note: instead}
 }
 
-// toolhiveProxy are the rows of the proxy, which servers and remote servers
-// share.
+// toolhiveProxy are the rows of the proxy, which servers and remote servers share.
 func toolhiveProxy() []row {
 	return []row{
 		{from: "spec.proxyPort", to: "spec.proxy.port", take: proxyPort},
@@ -180,7 +178,6 @@ func groupName(c *conversion, to string, value any) string {
 	return ""
 }
 
-// entities sets Cedar's entities, unless there are none.
 func entities(c *conversion, to string, value any) string {
 	if value != "[]" {
 		set(c.main, to, value)

@@ -1,6 +1,5 @@
 package conversion
 
-// toolhiveOIDC has the rows of ToolHive's MCPOIDCConfig.
 func toolhiveOIDC() kind {
 	return kind{
 		product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPOIDCConfig", to: "MCPOIDCConfig",
@@ -10,8 +9,7 @@ func toolhiveOIDC() kind {
 	}
 }
 
-// issuerRows are those of a provider, in a kind of its own and in v1alpha1 also
-// in the server.
+// issuerRows are those of a provider, in a kind of its own and in v1alpha1 also in the server.
 func issuerRows(from, to string) []row {
 	return []row{
 		{from: from + ".issuer", to: to + ".issuer", take: issuer},
@@ -37,8 +35,7 @@ func issuerRows(from, to string) []row {
 	}
 }
 
-// issuer sets whose tokens are accepted. ToolHive looks for groups in the
-// claim groups unless it is told another.
+// issuer sets whose tokens are accepted. ToolHive looks for groups in the claim groups unless it is told another.
 func issuer(c *conversion, to string, value any) string {
 	set(c.main, to, value)
 	set(c.main, "spec.oidc.groupsClaim", "groups")
@@ -55,7 +52,6 @@ func withIntrospection(c *conversion, to string, value any) string {
 	return ""
 }
 
-// accountRows are those of service accounts of the cluster.
 func accountRows(from, to string) []row {
 	return []row{
 		{from: from + ".serviceAccount", to: to + ".serviceAccounts", take: account},
@@ -135,7 +131,6 @@ func groupsClaim(path string) taker {
 // groupsOfLogin says where the claim of groups goes.
 const groupsOfLogin = "oidc.groupsClaim of the server's MCPOIDCConfig; without one here, the server is suspended"
 
-// toolhiveAuthz has the rows of ToolHive's MCPAuthzConfig.
 func toolhiveAuthz() kind {
 	const claim, cedar = "spec.config.group_claim_name", "only Cedar policies can be enforced: write them in spec.policies"
 	return kind{

@@ -70,7 +70,6 @@ func remoteURL(c *conversion, to string, value any) string {
 	return strings.Join(said, "; ")
 }
 
-// inside reports whether a host is in a private network, as far as its name tells.
 func inside(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return address.IsPrivate() || address.IsLoopback() || address.IsLinkLocalUnicast()
