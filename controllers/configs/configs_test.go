@@ -28,8 +28,8 @@ import (
 )
 
 // referrers are so many servers; those of going are being deleted.
-func referrers(n int, going ...int) world {
-	w := world{}
+func referrers(n int, going ...int) observed {
+	w := observed{}
 	for i := range n {
 		w.servers = append(w.servers, &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%03d", i)}})
 	}
@@ -58,7 +58,7 @@ func TestTheListIsComputedFromTheReferrersAlone(t *testing.T) {
 
 func TestADeletionSaysByWhomItIsHeld(t *testing.T) {
 	for name, tc := range map[string]struct {
-		w    world
+		w    observed
 		want string
 	}{
 		"one": {

@@ -81,7 +81,7 @@ type pass struct {
 }
 
 // run decides and writes. The finalizer comes first: a configuration that says who refers to it is held.
-func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
+func (r *Reconciler) run(ctx context.Context, p *pass, w observed) error {
 	want := desired(w)
 	on, refused := p.SyncFinalizer(ctx, want.held)
 	if !on {
@@ -97,7 +97,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 }
 
 // count states what the configuration says, and who refers to it.
-func (r *Reconciler) count(ctx context.Context, p *pass, want wanted, verdict frame.Verdict) error {
+func (r *Reconciler) count(ctx context.Context, p *pass, want desiredStatus, verdict frame.Verdict) error {
 	_, err := p.Apply(ctx, r.row.StatusManager, p.config,
 		r.kind.Intent(p.config.GetName(), p.config.GetNamespace(), want.status(verdict)))
 	return err

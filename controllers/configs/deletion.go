@@ -10,7 +10,7 @@ import (
 
 // delete is one pass over a configuration that is being deleted. It ends with the last referrer, whose event wakes
 // it, and looks at nothing else: also an invalid configuration goes.
-func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
+func (r *Reconciler) delete(ctx context.Context, p *pass, w observed) error {
 	if !p.HasFinalizer() {
 		return nil
 	}
@@ -27,7 +27,7 @@ const mostNamed = 5
 
 // holds is the condition that a held deletion has beside Ready, and who holds it.
 // A person has to act unless all of them are going.
-func holds(w world) (movement, message string) {
+func holds(w observed) (movement, message string) {
 	var staying, going []string
 	for _, server := range w.servers {
 		if server.GetDeletionTimestamp() == nil {

@@ -12,8 +12,8 @@ import (
 // mostListed is how many workloads the status lists, as its schema says.
 const mostListed = 500
 
-// wanted is what a pass wants a configuration to say.
-type wanted struct {
+// desiredStatus is what a pass wants a configuration to say.
+type desiredStatus struct {
 	// held says that its deletion has to wait.
 	held bool
 	// workloads is how many refer to it, and listed the first of them.
@@ -22,8 +22,8 @@ type wanted struct {
 }
 
 // desired is computed from nothing but what was observed, so what no longer refers is left out.
-func desired(w world) wanted {
-	want := wanted{held: len(w.servers) > 0, workloads: int32(min(len(w.servers), math.MaxInt32))}
+func desired(w observed) desiredStatus {
+	want := desiredStatus{held: len(w.servers) > 0, workloads: int32(min(len(w.servers), math.MaxInt32))}
 	for i := range min(len(w.servers), mostListed) {
 		want.listed = append(want.listed,
 			v1alpha1.WorkloadReference{Kind: kinds.Of(w.servers[i]).Object.Kind, Name: w.servers[i].GetName()})
@@ -32,7 +32,7 @@ func desired(w world) wanted {
 }
 
 // status states what the configuration says, and who refers to it.
-func (want wanted) status(verdict frame.Verdict) *v1alpha1ac.ConfigStatusApplyConfiguration {
+func (want desiredStatus) status(verdict frame.Verdict) *v1alpha1ac.ConfigStatusApplyConfiguration {
 	status := v1alpha1ac.ConfigStatus().WithWorkloads(want.workloads)
 	status.Policies = verdict.Policies
 	if verdict.Hash != "" {

@@ -8,14 +8,14 @@ import (
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
-// world is everything a pass looks at beside the configuration.
-type world struct {
+// observed is everything a pass looks at beside the configuration.
+type observed struct {
 	// servers are the workloads that refer to it, sorted by kind and name, also those
 	// that are being deleted. They are the cache's own.
 	servers []kinds.Object
 }
 
-func (r *Reconciler) observe(ctx context.Context, config frame.Object) (world, error) {
+func (r *Reconciler) observe(ctx context.Context, config frame.Object) (observed, error) {
 	servers, err := references.To(ctx, r.reader, r.row.Object.Kind, config.GetNamespace(), config.GetName())
-	return world{servers: servers}, err
+	return observed{servers: servers}, err
 }

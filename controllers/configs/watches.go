@@ -77,15 +77,15 @@ func (r *Reconciler) referrers() handler.EventHandler {
 			switch before, after := references.From(e.ObjectOld, kind), references.From(e.ObjectNew, kind); {
 			case before != after:
 				wake(ctx, q, e.ObjectOld, e.ObjectNew)
-			case after != "" && r.moved(ctx, e.ObjectOld, e.ObjectNew):
+			case after != "" && r.affects(ctx, e.ObjectOld, e.ObjectNew):
 				wake(ctx, q, e.ObjectNew)
 			}
 		},
 	}
 }
 
-// moved reports whether what a configuration says of a server can change, which goes on to refer to it.
-func (r *Reconciler) moved(ctx context.Context, before, after client.Object) bool {
+// affects reports whether what a configuration says of a server can change, which goes on to refer to it.
+func (r *Reconciler) affects(ctx context.Context, before, after client.Object) bool {
 	old, was := before.(kinds.Object)
 	now, is := after.(kinds.Object)
 	if !was || !is || (old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil) {
