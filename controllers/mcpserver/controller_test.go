@@ -134,7 +134,7 @@ func edited(s *stored, change func(*v1alpha1.MCPServer)) {
 // The status says for programs what Ready says, in the write of the conditions.
 func TestTheStatusHasThePhase(t *testing.T) {
 	r, s := settled(t)
-	phases := []v1alpha1.WorkloadPhase{read(s).Status.Phase}
+	phases, served := []v1alpha1.WorkloadPhase{read(s).Status.Phase}, []int64{read(s).Status.ServedGeneration}
 	for _, change := range []func(*v1alpha1.MCPServer){
 		func(m *v1alpha1.MCPServer) { m.Spec.Args = []string{"x"} },
 		func(m *v1alpha1.MCPServer) { m.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "none"} },
@@ -142,12 +142,12 @@ func TestTheStatusHasThePhase(t *testing.T) {
 	} {
 		edited(s, change)
 		rest(t, r, s)
-		phases = append(phases, read(s).Status.Phase)
+		phases, served = append(phases, read(s).Status.Phase), append(served, read(s).Status.ServedGeneration)
 	}
 	want := []v1alpha1.WorkloadPhase{
 		v1alpha1.PhaseServing, v1alpha1.PhaseUpdating, v1alpha1.PhaseUnresolved, v1alpha1.PhaseStopping,
 	}
-	if !slices.Equal(phases, want) {
-		t.Errorf("it says %v, want %v", phases, want)
+	if !slices.Equal(phases, want) || !slices.Equal(served, []int64{1, 1, 1, 1}) {
+		t.Errorf("it says %v of served generations %v, want %v", phases, served, want)
 	}
 }

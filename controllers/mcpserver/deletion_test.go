@@ -327,6 +327,11 @@ func TestAPolicyThatAServerLeftGoesHoweverLargeItIs(t *testing.T) {
 	reconcile.Cut(cut, "")
 	cache.put(cut)
 	r.reader.Cache = cache
+	s.refuse = func(string) error { return errors.New("not today") }
+	if _, err := r.Reconcile(t.Context(), theServer); err == nil {
+		t.Error("that it stays is not told")
+	}
+	s.refuse = nil
 	if _, err := r.Reconcile(t.Context(), theServer); err != nil ||
 		s.objects[storedKey{"NetworkPolicy", "echo-backend"}] != nil {
 		t.Errorf("it stays (%v)", err)

@@ -261,9 +261,13 @@ func TestARecordIsWrittenOnceItDiffers(t *testing.T) {
 	} {
 		status := recorded
 		edit(&status)
-		written := actions[plan.WriteClaim](made(echo(), status))
+		differs := made(echo(), status)
+		written := actions[plan.WriteClaim](differs)
 		if (len(written) > 0) != (what != "") || len(written) > 0 && !written[0].Record {
 			t.Errorf("with another %q it writes %v", what, written)
+		}
+		if told := strings.Contains(steps(differs.Steps), "if refused Report"); told != (what != "") {
+			t.Errorf("with another %q that is refused, it is told: %t", what, told)
 		}
 	}
 	claim := made(echo(), recorded).Claim

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,10 @@ import (
 // differs from those before.
 func TestWhatIsRememberedIsOfAllInputs(t *testing.T) {
 	remembers := render.New(options)
+	refused := []string{
+		"policies that are wrong", "policies that are wrong in another way", "policies that are gone",
+		"policies that are to go, and it has none",
+	}
 	for _, step := range []struct {
 		differs string
 		edit    func(*v1alpha1.MCPServer, *world)
@@ -55,6 +60,9 @@ func TestWhatIsRememberedIsOfAllInputs(t *testing.T) {
 		want, _ := render.New(options).Digests(s)
 		if diff := cmp.Diff(want, got); !known || diff != "" {
 			t.Errorf("%s (-rendered +remembered):\n%s", step.differs, diff)
+		}
+		if wrong := len(got.Present.Problems) > 0; wrong != slices.Contains(refused, step.differs) {
+			t.Errorf("%s: it has problems: %t", step.differs, wrong)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
@@ -141,6 +142,23 @@ func TestSnapshot_APodIsReadySinceItsReadyCondition(t *testing.T) {
 		})
 		if got := s.snap().Pods.Progressed(); !got.Equal(tc.want) {
 			t.Errorf("%s: since %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// What kubelet said before the content was written is of other content.
+func TestSnapshot_ContentIsWrittenByTheManagersOfIt(t *testing.T) {
+	for manager, want := range map[string]time.Time{
+		string(contract.MCPServerChildren): noon, string(contract.MCPRemoteProxyChildren): noon,
+		string(contract.RunnerBackend): noon, string(contract.MCPServerScale): {}, "kubectl": {},
+	} {
+		s := up(func(s *scene) {
+			s.world.Proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, Time: new(metav1.NewTime(noon)),
+			}}
+		})
+		if got := s.snap().Proxy().Written; !got.Equal(want) {
+			t.Errorf("written by %s it is of %s, want %s", manager, got, want)
 		}
 	}
 }
