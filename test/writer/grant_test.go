@@ -11,7 +11,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
-	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
@@ -39,60 +38,6 @@ func TestALeafOutsideTheGrantIsRefusedByName(t *testing.T) {
 	d.quiet()
 	d.unmoved(live)
 	d.put(apply.Configured, one, live, d.note("shared", "mine", "1").WithLabels(map[string]string{"a/b": "1"}))
-}
-
-// The operator's own grants: what belongs to somebody else is refused.
-func TestFreeholdsManagersKeepToTheirParts(t *testing.T) {
-	t.Parallel()
-	d := freehold(t)
-	server := d.server("echo", "")
-	_ = d.sent()
-	status := func(s *v1alpha1ac.MCPServerStatusApplyConfiguration) *v1alpha1ac.MCPServerApplyConfiguration {
-		return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(s)
-	}
-	backend := func() *appsv1ac.StatefulSetApplyConfiguration {
-		return appsv1ac.StatefulSet("echo-backend", server.Namespace)
-	}
-	for name, tc := range map[string]struct {
-		manager ownership.Manager
-		intent  interface{ IsApplyConfiguration() }
-		field   string
-	}{
-		"another's finalizer": {
-			contract.MCPServerFinalizer,
-			v1alpha1ac.MCPServer("echo", server.Namespace).WithFinalizers("example.com/theirs"),
-			`.metadata.finalizers[="example.com/theirs"]`,
-		},
-		"the user's replicas": {
-			contract.MCPServerFinalizer,
-			v1alpha1ac.MCPServer("echo", server.Namespace).WithSpec(v1alpha1ac.MCPServerSpec().WithReplicas(3)),
-			".spec.replicas",
-		},
-		"the runner's report": {
-			contract.MCPServerAddress,
-			status(v1alpha1ac.MCPServerStatus().WithRuntime(v1alpha1ac.RuntimeStatus().WithGeneration(1))),
-			".status.runtime.generation",
-		},
-		"the claim": {
-			contract.MCPServerConditions,
-			status(v1alpha1ac.MCPServerStatus().WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(1))),
-			".status.workload.generation",
-		},
-		"the scale": {
-			contract.RunnerBackend, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3)),
-			".spec.replicas",
-		},
-		"more than the scale": {
-			contract.MCPServerScale,
-			backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3).WithServiceName("x")), ".spec.serviceName",
-		},
-	} {
-		refused := cause[*apply.NotGranted](d, d.refused(tc.manager, server, tc.intent))
-		if !slices.Equal(refused.Fields, []string{tc.field}) {
-			t.Errorf("%s: refused are %v, want %s", name, refused.Fields, tc.field)
-		}
-	}
-	d.quiet()
 }
 
 func TestWithoutAGrantNothingIsSent(t *testing.T) {

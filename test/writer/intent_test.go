@@ -4,16 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -60,53 +55,6 @@ func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 	if live.Status.ObservedGeneration != 7 {
 		t.Errorf("observedGeneration is %d", live.Status.ObservedGeneration)
 	}
-}
-
-// The same on a built-in kind, whose answer holds a hundred defaults.
-func TestAnIntentDoesNotGrowDefaults(t *testing.T) {
-	t.Parallel()
-	versioned := ownership.Grant{
-		Manager: one, Object: contract.Deployment, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("spec"),
-	}
-	d := under(t, granting(versioned))
-	intent := deployment(d.Namespace, corev1ac.Container().WithName("ours").WithImage("registry.example.com/a:1"))
-	before := d.text(intent)
-	d.put(apply.Created, one, nil, intent)
-	d.Apply("other",
-		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
-		{"name":"aaa","image":"registry.example.com/sidecar:1"}]}}}}`)
-	// A new process sends it, because somebody changed what is ours.
-	d.Force("thief",
-		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
-		{"name":"ours","image":"registry.example.com/stolen:1"}]}}}}`)
-	live := read(d, &appsv1.Deployment{}, "d")
-	got, err := d.process().As(one).Apply(d.Ctx, live, intent)
-	d.Must(err, "putting it again")
-	if diff := cmp.Diff(before, d.text(intent)); diff != "" || got.Result != apply.Configured {
-		t.Errorf("result %d, and the intent changed (-before +after):\n%s", got.Result, diff)
-	}
-	live = read(d, live, "d")
-	if owners := d.OwnersOf(live, `spec.template.spec.containers[name=aaa]`); !cmp.Equal(owners, []string{"other"}) {
-		t.Errorf("the other's container is owned by %v", owners)
-	}
-	if owners := d.OwnersOf(live, "spec.progressDeadlineSeconds"); len(owners) > 0 {
-		t.Errorf("a default is owned by %v", owners)
-	}
-	if image := live.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/a:1" {
-		t.Errorf("the image is %s", image)
-	}
-}
-
-// deployment is a Deployment of no replicas, called d.
-func deployment(
-	namespace string, containers ...*corev1ac.ContainerApplyConfiguration,
-) *appsv1ac.DeploymentApplyConfiguration {
-	app := map[string]string{"app": "d"}
-	return appsv1ac.Deployment("d", namespace).WithSpec(appsv1ac.DeploymentSpec().
-		WithReplicas(0).
-		WithSelector(metav1ac.LabelSelector().WithMatchLabels(app)).
-		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(app).
-			WithSpec(corev1ac.PodSpec().WithContainers(containers...))))
 }
 
 // What the intent no longer states is given up; what it never stated stays.
