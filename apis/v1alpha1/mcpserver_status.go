@@ -136,6 +136,11 @@ type RuntimeStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	Generation int64 `json:"generation"`
 
+	// phase is how the workload fares as the runner sees it, for programs: BackendApplied
+	// and BackendAnswers say it in words. Runners of earlier releases state none.
+	// +optional
+	Phase WorkloadPhase `json:"phase,omitempty"`
+
 	// server is what the MCP server says of itself.
 	// +optional
 	Server *ServerInfo `json:"server,omitempty"`

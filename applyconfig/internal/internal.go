@@ -1968,6 +1968,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+    - name: phase
+      type:
+        scalar: string
     - name: prompts
       type:
         scalar: numeric

@@ -35,14 +35,12 @@ func (r *Runner) announce(ctx context.Context, w snapshot) error {
 	if reported(server, r) {
 		return nil
 	}
-	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(r.runtime(server))
+	var applied conditions.Finding
 	if last := meta.FindStatusCondition(server.GetProxyStatus().Conditions,
 		v1alpha1.ConditionBackendApplied); last != nil {
-		f := conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}
-		status.WithConditions(r.stamp(server, last.Type, f))
+		applied = conditions.Restate(last)
 	}
-	return r.putStatus(ctx, server,
-		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
+	return r.report(ctx, server, applied)
 }
 
 // firstAnswerWait is how long the first report still waits for the backend's answer. If only the proxy's half is new,
@@ -64,22 +62,22 @@ func reported(server kinds.Object, r *Runner) bool {
 
 // reportOutcome reports the result, with what was learned since the last report.
 func (r *Runner) reportOutcome(ctx context.Context, w snapshot, f conditions.Finding) error {
-	server := w.owner
-	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(r.runtime(server))
-	if r.Run.Remote == nil {
-		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendApplied, f))
-	}
-	status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server)))
-	if err := r.putStatus(ctx, server, status); err != nil {
+	if err := r.report(ctx, w.owner, f); err != nil {
 		return err
 	}
 	r.pendingReport = false
 	return nil
 }
 
-func (r *Runner) putStatus(
-	ctx context.Context, server kinds.Object, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration,
-) error {
+// report states what this runner knows. applied is the finding of BackendApplied, zero where that is not stated.
+func (r *Runner) report(ctx context.Context, server kinds.Object, applied conditions.Finding) error {
+	answers := r.answers(server)
+	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(
+		r.runtime(server).WithPhase(conditions.RunnerPhaseOf(applied, answers)))
+	if applied.Status != "" {
+		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendApplied, applied))
+	}
+	status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, answers))
 	return r.applyAs(ctx, kinds.Of(server).ReportManager, server, kinds.Status(server, status))
 }
 
@@ -96,8 +94,7 @@ func (r *Runner) stamp(
 // drops a 0.
 func observedGeneration(server kinds.Object, conditionType string, f conditions.Finding) int64 {
 	last := meta.FindStatusCondition(server.GetProxyStatus().Conditions, conditionType)
-	if last != nil && last.ObservedGeneration > 0 && last.Status == f.Status && last.Reason == f.Reason &&
-		last.Message == f.Message {
+	if f.SaidBy(last) && last.ObservedGeneration > 0 {
 		return last.ObservedGeneration
 	}
 	return server.GetGeneration()
@@ -150,7 +147,7 @@ func (r *Runner) answers(server kinds.Object) conditions.Finding {
 		(r.pendingReport || news.Status == metav1.ConditionTrue || stands.Status == metav1.ConditionUnknown) {
 		return news
 	}
-	return conditions.Finding{Status: stands.Status, Reason: stands.Reason, Message: stands.Message}
+	return conditions.Restate(stands)
 }
 
 func (r *Runner) notAsked() string {
@@ -201,13 +198,13 @@ const messageChangeInterval = time.Minute
 // server or a webhook may differ each time: each change is a write, which wakes the pass that is refused again.
 func (r *Runner) stabilizeMessage(server kinds.Object, f conditions.Finding) conditions.Finding {
 	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendApplied)
-	now := r.now()
-	news := stands == nil || stands.Reason != f.Reason || !reported(server, r)
+	now, known := r.now(), reported(server, r)
 	switch {
-	case news || r.messageChanged.IsZero() || now.Sub(r.messageChanged) >= messageChangeInterval:
-		r.messageChanged = now
-	default:
-		f.Message = stands.Message
+	case known && f.SaidBy(stands):
+		return f
+	case known && f.RewordedBy(stands) && now.Sub(r.messageChanged) < messageChangeInterval:
+		return f.InWordsOf(stands)
 	}
+	r.messageChanged = now
 	return f
 }

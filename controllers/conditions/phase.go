@@ -59,13 +59,41 @@ func Phase(stated v1alpha1.WorkloadPhase, said []metav1.Condition) v1alpha1.Work
 	case stated != "":
 		return stated
 	case ready != nil:
-		return PhaseOf(Finding{Status: ready.Status, Reason: ready.Reason})
+		return PhaseOf(Restate(ready))
 	case meta.IsStatusConditionTrue(said, v1alpha1.ConditionSuspended):
 		return v1alpha1.PhaseStopped
 	}
 	return ""
 }
 
-// StandsBack reports whether a runner said of the backend that it leaves that to another one. A runner states no phase:
-// it is read here alone.
-func StandsBack(applied *metav1.Condition) bool { return applied.Reason == v1alpha1.ReasonStandingBack }
+// RunnerPhaseOf is the phase of a workload as its runner sees it, of which these are the findings; applied is zero
+// where there is no backend. A runner that stands back leaves the backend to one of newer content.
+func RunnerPhaseOf(applied, answers Finding) v1alpha1.WorkloadPhase {
+	switch {
+	case applied.Reason == v1alpha1.ReasonStandingBack:
+		return v1alpha1.PhaseUpdating
+	case applied.Status == metav1.ConditionFalse:
+		return PhaseOf(applied)
+	case answers.Status == metav1.ConditionFalse:
+		return PhaseOf(answers)
+	case answers.Status == metav1.ConditionTrue:
+		return v1alpha1.PhaseServing
+	}
+	return v1alpha1.PhaseStarting
+}
+
+// RunnerPhase is the phase that a runner states. Runners of earlier releases stated none: then it is read, here alone,
+// from what the conditions say.
+func RunnerPhase(stated v1alpha1.WorkloadPhase, said []metav1.Condition) v1alpha1.WorkloadPhase {
+	if stated != "" {
+		return stated
+	}
+	var applied, answers Finding
+	if c := meta.FindStatusCondition(said, v1alpha1.ConditionBackendApplied); c != nil {
+		applied = Restate(c)
+	}
+	if c := meta.FindStatusCondition(said, v1alpha1.ConditionBackendAnswers); c != nil {
+		answers = Restate(c)
+	}
+	return RunnerPhaseOf(applied, answers)
+}

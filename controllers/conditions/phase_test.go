@@ -49,6 +49,40 @@ func TestThePhaseIsTheOneThatIsStated(t *testing.T) {
 	}
 }
 
+// A report without a phase is of a runner of an earlier release.
+func TestTheRunnerPhaseIsTheOneThatIsStated(t *testing.T) {
+	said := func(applied, answers Finding) (all []metav1.Condition) {
+		for of, f := range map[string]Finding{
+			v1alpha1.ConditionBackendApplied: applied, v1alpha1.ConditionBackendAnswers: answers,
+		} {
+			if f.Status != "" {
+				all = append(all, metav1.Condition{Type: of, Status: f.Status, Reason: f.Reason})
+			}
+		}
+		return all
+	}
+	var none Finding
+	applied, answers := True(v1alpha1.ReasonApplied, ""), True(v1alpha1.ReasonAnswers, "")
+	for name, tc := range map[string]struct {
+		stated v1alpha1.WorkloadPhase
+		said   []metav1.Condition
+		want   v1alpha1.WorkloadPhase
+	}{
+		"it is stated":     {v1alpha1.PhaseBlocked, said(applied, answers), v1alpha1.PhaseBlocked},
+		"nothing was said": {"", nil, v1alpha1.PhaseStarting},
+		"it is not asked":  {"", said(applied, Finding{Status: metav1.ConditionUnknown}), v1alpha1.PhaseStarting},
+		"it answers":       {"", said(applied, answers), v1alpha1.PhaseServing},
+		"a remote one":     {"", said(none, answers), v1alpha1.PhaseServing},
+		"it stands back":   {"", said(False(v1alpha1.ReasonStandingBack, ""), answers), v1alpha1.PhaseUpdating},
+		"it is refused":    {"", said(False(v1alpha1.ReasonApplyFailed, ""), answers), v1alpha1.PhaseRefused},
+		"no MCP":           {"", said(applied, False(v1alpha1.ReasonNotMCP, "")), v1alpha1.PhaseFaulty},
+	} {
+		if got := RunnerPhase(tc.stated, tc.said); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // Each phase that the schema allows is a constant, and the other way round.
 func TestTheSchemaHasThePhases(t *testing.T) {
 	text, err := os.ReadFile("../../apis/v1alpha1/phase.go")

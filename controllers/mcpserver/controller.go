@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	p.RefusalTimeout, p.Served = plan.Limit(object, v1alpha1.ReasonApplyFailed), status.ServedGeneration
+	p.RefusalTimeout, p.Served = plan.Limit(object, v1alpha1.PhaseRefused), status.ServedGeneration
 	s, err := r.reader.Read(ctx, object, r.Now(), turn)
 	if err != nil {
 		return p.End(ctx, err)

@@ -22,7 +22,7 @@ func framed(kind kinds.Kind) reconcile.Kind {
 		// That it starts is no news, the Event of the claim tells that it is updated; a turn, RolledOut of the configuration.
 		SilentReasons: []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
 		// One Event tells a change of what serves, one the creation, and trouble has its own.
-		SilentRecoveries: []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
+		SilentRecoveries: []v1alpha1.WorkloadPhase{v1alpha1.PhaseUpdating, v1alpha1.PhasePending},
 		Managers: []ownership.Manager{
 			kind.FinalizerManager, kind.WorkloadManager, kind.ConditionsManager,
 			kind.StatusManager,

@@ -307,8 +307,12 @@ func saysRefused(t *testing.T, s *stored, movement, other string) {
 			t.Errorf("%s says %+v", of, c)
 		}
 	}
-	if c := meta.FindStatusCondition(all, other); c != nil || len(read(s).Finalizers) == 0 {
+	if c := meta.FindStatusCondition(all, other); c != nil && c.Status == metav1.ConditionTrue ||
+		len(read(s).Finalizers) == 0 {
 		t.Errorf("%s says %+v, the finalizers are %v", other, c, read(s).Finalizers)
+	}
+	if phase := read(s).Status.Phase; phase != v1alpha1.PhaseStopping {
+		t.Errorf("the phase is %q", phase)
 	}
 }
 

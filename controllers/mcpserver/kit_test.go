@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -76,7 +77,13 @@ func (s scene) plan() plan.Plan {
 
 // says is what a pass says, whose writes came to err.
 func (s scene) says(err error) map[string]conditions.Finding {
-	return report.Conditions(s.snap(), s.plan(), err, s.conflicts)
+	made := s.plan()
+	found := report.Conditions(s.snap(), made, err, s.conflicts)
+	// Who reads the status of an earlier release finds the same phase in the words.
+	if f, is := found[v1alpha1.ConditionReady]; err == nil && is && made.Verdict.Phase != conditions.PhaseOf(f) {
+		panic(fmt.Sprintf("the phase is %s, and Ready says %s", made.Verdict.Phase, f.Reason))
+	}
+	return found
 }
 
 // ready is what it says of Ready, or of Suspended in its place.
@@ -88,9 +95,15 @@ func (s scene) ready(err error) conditions.Finding {
 	return found[v1alpha1.ConditionReady]
 }
 
+// waitFor is the wait of a server that is not ready for a reason.
+func waitFor(reason string) plan.Wait {
+	f := conditions.False(reason, "")
+	return plan.Wait{Phase: conditions.PhaseOf(f), Failure: &f}
+}
+
 // moves is the condition that shows that a server is not ready for a reason.
 func moves(s *snapshot.Snapshot, reason string) string {
-	if stalls, _ := plan.Stalls(s, reason); stalls {
+	if stalls, _ := waitFor(reason).Stalls(s); stalls {
 		return v1alpha1.ConditionStalled
 	}
 	return v1alpha1.ConditionReconciling

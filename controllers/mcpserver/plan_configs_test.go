@@ -216,7 +216,7 @@ func TestNobodyIsStalledBecauseItWaitsForItsTurn(t *testing.T) {
 	if kind := moves(s.at(late), v1alpha1.ReasonRolloutPending); kind != v1alpha1.ConditionReconciling {
 		t.Errorf("after a year it is %s", kind)
 	}
-	if due := plan.Deadline(s.at(late), v1alpha1.ReasonRolloutPending); due != 0 {
+	if due := waitFor(v1alpha1.ReasonRolloutPending).Deadline(s.at(late)); due != 0 {
 		t.Errorf("it is looked at again after %s", due)
 	}
 }

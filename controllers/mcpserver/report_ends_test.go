@@ -109,7 +109,7 @@ func TestEvictionsForEverAreStalled(t *testing.T) {
 			found[v1alpha1.ConditionReady] != isUp {
 			t.Errorf("%s: once the next one is ready it says %v", name, found)
 		}
-		due := plan.Deadline(s.snap(), v1alpha1.ReasonReady)
+		due := plan.Wait{Phase: v1alpha1.PhaseServing}.Deadline(s.snap())
 		if want := tc.first != tc.last && tc.first == 0; (due > 9*minute && due < 10*minute) != want {
 			t.Errorf("%s: it is looked at again after %s", name, due)
 		}
@@ -126,7 +126,7 @@ func TestTheDeadlineOfEvictionsIsThatOfTheFirst(t *testing.T) {
 		condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonEvicted, ""))
 	moving := &s.server.Status.Conditions[1]
 	moving.ObservedGeneration, moving.LastTransitionTime = s.server.Generation, metav1.NewTime(noon.Add(5*time.Minute))
-	if got := plan.Deadline(s.snap(), v1alpha1.ReasonEvicted); got != 5*time.Minute-2*time.Second {
+	if got := waitFor(v1alpha1.ReasonEvicted).Deadline(s.snap()); got != 5*time.Minute-2*time.Second {
 		t.Errorf("it is looked at again after %s", got)
 	}
 }

@@ -18,7 +18,7 @@ func TestHowLongAReasonMayLast(t *testing.T) {
 		"SpecInvalid": 0, "NameTaken": 0, "ImagePull": 2 * time.Minute, "NotMCP": 2 * time.Minute,
 		"CrashLoop": 10 * time.Minute, "MissingReference": 10 * time.Minute, "Updating": 10 * time.Minute,
 	} {
-		if got := plan.Limit(echo(), reason); got != want {
+		if got := plan.Limit(echo(), waitFor(reason).Phase); got != want {
 			t.Errorf("%s: %s, want %s", reason, got, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestATurnHasAnEnd(t *testing.T) {
 				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
 			}}
 			got := moves(s.at(now), updating.Reason)
-			due := plan.Deadline(s.at(now), updating.Reason)
+			due := waitFor(updating.Reason).Deadline(s.at(now))
 			if at < 30*time.Minute && (got != v1alpha1.ConditionReconciling || due <= 0) {
 				t.Errorf("for a configuration %t: after %s it is %s, and looked at again after %s", rolls, at, got, due)
 			}

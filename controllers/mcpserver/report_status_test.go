@@ -87,7 +87,7 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 // A spec that is not accepted says where nothing is reached yet.
 func TestTheURLOfARefusedSpecIsNotReported(t *testing.T) {
 	s := up(func(s *scene) { s.digest.Problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}} })
-	got, _ := report.Scalars(s.snap(), s.plan(), conditions.False("SpecInvalid", ""))
+	got, _ := report.Scalars(s.snap(), s.plan(), v1alpha1.PhaseBlocked)
 	server, is := got.(*v1alpha1ac.MCPServerApplyConfiguration)
 	if !is || *server.Status.URL != "http://old" {
 		t.Errorf("stated is %+v, want the old URL", got)
@@ -108,10 +108,13 @@ func TestScalarStatus(t *testing.T) {
 			s.world.Backend.Status.Replicas, s.world.Backend.Status.ReadyReplicas = replicas, ready
 		}
 	}
-	is, moves, halted := conditions.True("Ready", ""), conditions.False("Updating", ""), conditions.False("Suspended", "")
+	const (
+		is, moves, halted     = v1alpha1.PhaseServing, v1alpha1.PhaseUpdating, v1alpha1.PhaseStopping
+		starting, unavailable = v1alpha1.PhaseStarting, v1alpha1.PhaseUnavailable
+	)
 	for name, tc := range map[string]struct {
 		scene scene
-		ready conditions.Finding
+		phase v1alpha1.WorkloadPhase
 		want  string // replicas and ready, empty where nothing is stated
 	}{
 		"first, once one is ready":         {up(first), is, "1/1"},
@@ -144,7 +147,7 @@ func TestScalarStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snap := tc.scene.snap()
 			snap.Settling = time.Second
-			got, _ := report.Scalars(snap, tc.scene.plan(), tc.ready)
+			got, _ := report.Scalars(snap, tc.scene.plan(), tc.phase)
 			if got == nil {
 				if tc.want != "" {
 					t.Errorf("nothing is stated, want %s", tc.want)

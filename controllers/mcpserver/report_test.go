@@ -194,6 +194,9 @@ func TestReadySaysWhyNot(t *testing.T) {
 		},
 		"a runner that stands back": {up(func(s *scene) { s.world.Backend = backendOf(older) },
 			condition("BackendApplied", metav1.ConditionFalse, "StandingBack", "")), updating},
+		"a runner whose phase says that it stands back": {up(func(s *scene) {
+			s.world.Backend, s.server.Status.Runtime.Phase = backendOf(older), v1alpha1.PhaseUpdating
+		}, condition("BackendApplied", metav1.ConditionFalse, "ALaterReason", "")), updating},
 		"what the runner of an earlier server said": {
 			up(func(s *scene) { s.server.Status.Runtime.ServerUID = "another" }),
 			updating,

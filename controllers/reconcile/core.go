@@ -34,8 +34,9 @@ type Kind struct {
 	ConditionsManager ownership.Manager
 	Conditions        []string
 	// NormalReasons of Ready and Suspended need no action: their Events are Normal. SilentReasons of Ready get no Event,
-	// because another one announced what began; nor does a Ready that becomes True again after one of SilentRecoveries.
-	NormalReasons, SilentReasons, SilentRecoveries []string
+	// because another one announced what began; nor does a Ready that becomes True after a phase of SilentRecoveries.
+	NormalReasons, SilentReasons []string
+	SilentRecoveries             []v1alpha1.WorkloadPhase
 	// Managers are all that write the object itself.
 	Managers []ownership.Manager
 }
@@ -78,9 +79,10 @@ type Pass struct {
 	// RefusalTimeout is how long the deletion of the object may be refused before it is Stalled; ProgressDeadline unless
 	// set.
 	RefusalTimeout time.Duration
-	// Served and Phase are reported as status.servedGeneration, 0 for none, and status.phase.
-	Served int64
-	Phase  v1alpha1.WorkloadPhase
+	// Served and Phase are reported as status.servedGeneration, 0 for none, and status.phase; Before is the phase that
+	// was reported.
+	Served        int64
+	Phase, Before v1alpha1.WorkloadPhase
 	// due is the time until the next pass without an event, 0 for never.
 	due time.Duration
 	// Conflicts are the field conflicts that the pass has met.

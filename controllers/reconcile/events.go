@@ -47,8 +47,8 @@ func (p *Pass) announce(found map[string]conditions.Finding) {
 	c := meta.FindStatusCondition(p.conditions, conditionType)
 	f, ok := found[conditionType]
 	silent := slices.Contains(p.core.Kind.SilentReasons, f.Reason) ||
-		c != nil && f.Status == metav1.ConditionTrue && slices.Contains(p.core.Kind.SilentRecoveries, c.Reason)
-	if ok && !silent && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
+		f.Status == metav1.ConditionTrue && slices.Contains(p.core.Kind.SilentRecoveries, p.Before)
+	if ok && !silent && !f.SaidBy(c) {
 		kind := corev1.EventTypeWarning
 		if f.Reason == v1alpha1.ReasonDeleting || slices.Contains(p.core.Kind.NormalReasons, f.Reason) {
 			kind = corev1.EventTypeNormal

@@ -12,18 +12,18 @@ import (
 )
 
 // heard is the one event that a call records about an object with these
-// conditions, empty if there is none.
-func heard(live []metav1.Condition, call func(*Pass)) string {
+// conditions, which was in a phase before, empty if there is none.
+func heard(live []metav1.Condition, before v1alpha1.WorkloadPhase, call func(*Pass)) string {
 	recorder := events.NewFakeRecorder(2)
 	call(&Pass{
 		core: &Core{
 			Events: recorder,
 			Kind: Kind{
 				NormalReasons: []string{"Starting"}, SilentReasons: []string{"Waiting"},
-				SilentRecoveries: []string{"Waiting"},
+				SilentRecoveries: []v1alpha1.WorkloadPhase{v1alpha1.PhasePending},
 			},
 		},
-		object: &v1alpha1.MCPServer{}, conditions: live,
+		object: &v1alpha1.MCPServer{}, conditions: live, Before: before,
 	})
 	close(recorder.Events)
 	var all []string
@@ -37,7 +37,11 @@ func heard(live []metav1.Condition, call func(*Pass)) string {
 // somebody has to act.
 func TestAnnounceTellsWhatIsNew(t *testing.T) {
 	stands := func(reason, message string) []metav1.Condition {
-		return []metav1.Condition{{Type: "Ready", Reason: reason, Message: message}}
+		status := metav1.ConditionFalse
+		if reason == "Ready" {
+			status = metav1.ConditionTrue
+		}
+		return []metav1.Condition{{Type: "Ready", Status: status, Reason: reason, Message: message}}
 	}
 	conflict := metav1.Condition{Type: v1alpha1.ConditionFieldConflict, Status: metav1.ConditionTrue}
 	for name, tc := range map[string]struct {
@@ -71,7 +75,11 @@ func TestAnnounceTellsWhatIsNew(t *testing.T) {
 		"that goes on":      {[]metav1.Condition{conflict}, conflict.Type, conditions.True("FieldConflict", "x"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := heard(tc.before, func(p *Pass) {
+			phase := v1alpha1.PhaseFailing
+			if len(tc.before) > 0 && tc.before[0].Reason == "Waiting" {
+				phase = v1alpha1.PhasePending
+			}
+			if got := heard(tc.before, phase, func(p *Pass) {
 				p.announce(map[string]conditions.Finding{tc.of: tc.finding})
 			}); got != tc.want {
 				t.Errorf("heard %q, want %q", got, tc.want)
@@ -86,7 +94,7 @@ func TestAnEventIsShortAndText(t *testing.T) {
 		strings.Repeat("a", 5000), strings.Repeat("é", 5000), "a" + strings.Repeat("é", 5000),
 		strings.Repeat("\xffa", 2500),
 	} {
-		got := heard(nil, func(p *Pass) { p.Event("Normal", "R", "A", note) })
+		got := heard(nil, "", func(p *Pass) { p.Event("Normal", "R", "A", note) })
 		if text := strings.TrimPrefix(got, "Normal R "); len(text) > 1024 || len(text) < 990 ||
 			strings.ToValidUTF8(text, "") != text {
 			t.Errorf("the note has %d bytes and begins with %q", len(text), text[:8])

@@ -88,42 +88,37 @@ func (p *Pass) warnOfSharedFinalizer(applied apply.Outcome) {
 // ReportDeleting reports the progress of the deletion once, under condition: Reconciling, or Stalled if a person must
 // act.
 func (p *Pass) ReportDeleting(ctx context.Context, condition, message string) error {
-	return p.reportDeletion(ctx, condition, v1alpha1.ReasonDeleting, message)
-}
-
-func (p *Pass) reportDeletion(ctx context.Context, condition, reason, message string) error {
 	return p.Report(ctx, map[string]conditions.Finding{
-		v1alpha1.ConditionReady: conditions.False(reason, message),
-		condition:               conditions.True(reason, message),
+		v1alpha1.ConditionReady: conditions.False(v1alpha1.ReasonDeleting, message),
+		condition:               conditions.True(v1alpha1.ReasonDeleting, message),
 	})
 }
 
 // ReportRefusal reports the refusals in err, which keep the object from going, and returns err. The object is
-// Reconciling, because the cause may pass, and Stalled once it was refused for RefusalTimeout.
+// Reconciling, because the cause may pass, and Stalled once it was refused for RefusalTimeout: until then Stalled is
+// False, which records since when. Stalled that was True of this deletion stays so, whatever else is refused.
 func (p *Pass) ReportRefusal(ctx context.Context, err error) error {
 	refused := apply.Refused(err)
 	if refused == nil {
 		return err
 	}
-	condition := v1alpha1.ConditionReconciling
-	switch waits := p.refusedBefore(condition); {
-	case p.refusedBefore(v1alpha1.ConditionStalled) != nil,
-		waits != nil && p.core.Now().Sub(waits.LastTransitionTime.Time) >= p.RefusalTimeout:
-		condition = v1alpha1.ConditionStalled
-	case waits == nil:
-		p.RestartTransition(condition)
+	const reason = v1alpha1.ReasonApplyFailed
+	found := map[string]conditions.Finding{v1alpha1.ConditionReady: conditions.False(reason, refused.Error())}
+	stalled := meta.FindStatusCondition(p.conditions, v1alpha1.ConditionStalled)
+	begins := stalled == nil || stalled.ObservedGeneration != p.object.GetGeneration()
+	switch {
+	case begins:
+		p.RestartTransition(v1alpha1.ConditionReconciling)
+		p.RestartTransition(v1alpha1.ConditionStalled)
+	case stalled.Status == metav1.ConditionTrue,
+		p.core.Now().Sub(stalled.LastTransitionTime.Time) >= p.RefusalTimeout:
+		found[v1alpha1.ConditionStalled] = conditions.True(reason, refused.Error())
+		return errors.Join(err, p.Report(ctx, found))
 	}
-	return errors.Join(err, p.reportDeletion(ctx, condition, v1alpha1.ReasonApplyFailed, refused.Error()))
-}
-
-// refusedBefore is the condition of a type if it says that this deletion was refused.
-func (p *Pass) refusedBefore(conditionType string) *metav1.Condition {
-	c := meta.FindStatusCondition(p.conditions, conditionType)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonApplyFailed ||
-		c.ObservedGeneration != p.object.GetGeneration() {
-		return nil
-	}
-	return c
+	found[v1alpha1.ConditionReconciling] = conditions.True(reason, refused.Error())
+	found[v1alpha1.ConditionStalled] = conditions.False(reason, fmt.Sprintf(
+		"the deletion is tried again; it is stalled once it was refused for %s", p.RefusalTimeout))
+	return errors.Join(err, p.Report(ctx, found))
 }
 
 // finalizerMissing is the finding that the object lacks the finalizer, and why.

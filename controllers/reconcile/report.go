@@ -105,9 +105,8 @@ var unstableReasons = []string{
 // or a time: each change is a write, which wakes the next pass, which is refused again.
 func (p *Pass) stabilizeMessage(conditionType string, now conditions.Finding) conditions.Finding {
 	reported := meta.FindStatusCondition(p.conditions, conditionType)
-	if !slices.Contains(unstableReasons, now.Reason) || reported == nil || reported.Reason != now.Reason ||
-		reported.ObservedGeneration != p.object.GetGeneration() ||
-		reported.Message == now.Message {
+	if !slices.Contains(unstableReasons, now.Reason) || !now.RewordedBy(reported) ||
+		reported.ObservedGeneration != p.object.GetGeneration() {
 		return now
 	}
 	key := conditionKey{p.object.GetUID(), conditionType}
@@ -116,8 +115,7 @@ func (p *Pass) stabilizeMessage(conditionType string, now conditions.Finding) co
 		p.core.messageChanged.Add(key, p.core.Now())
 		return now
 	}
-	now.Message = reported.Message
-	return now
+	return now.InWordsOf(reported)
 }
 
 // unknownFields finds fields of the spec that this program's schema lacks. A spec without any is checked once.

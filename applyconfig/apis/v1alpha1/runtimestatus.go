@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	apisv1alpha1 "github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
 // RuntimeStatusApplyConfiguration represents a declarative configuration of the RuntimeStatus type for use
 // with apply.
 //
@@ -13,6 +17,9 @@ type RuntimeStatusApplyConfiguration struct {
 	// generation is the workload generation of the content that the backend was
 	// last given. It never falls.
 	Generation *int64 `json:"generation,omitempty"`
+	// phase is how the workload fares as the runner sees it, for programs: BackendApplied
+	// and BackendAnswers say it in words. Runners of earlier releases state none.
+	Phase *apisv1alpha1.WorkloadPhase `json:"phase,omitempty"`
 	// server is what the MCP server says of itself.
 	Server *ServerInfoApplyConfiguration `json:"server,omitempty"`
 	// protocolVersions are the revisions of MCP in which the proxy answered the
@@ -48,6 +55,14 @@ func (b *RuntimeStatusApplyConfiguration) WithServerUID(value string) *RuntimeSt
 // If called multiple times, the Generation field is set to the value of the last call.
 func (b *RuntimeStatusApplyConfiguration) WithGeneration(value int64) *RuntimeStatusApplyConfiguration {
 	b.Generation = &value
+	return b
+}
+
+// WithPhase sets the Phase field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Phase field is set to the value of the last call.
+func (b *RuntimeStatusApplyConfiguration) WithPhase(value apisv1alpha1.WorkloadPhase) *RuntimeStatusApplyConfiguration {
+	b.Phase = &value
 	return b
 }
 

@@ -44,6 +44,7 @@ type pass struct {
 // Execute takes the steps of a plan in their order, and returns what went wrong.
 func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan) error {
 	x := &pass{Actor: a, Pass: p, s: s, made: made, owner: workload.OwnerWith(s.Object, a.Renderer.Release.Objects)}
+	p.Before = s.Last.Phase
 	p.Due(made.Wake)
 	report.RefusedPods(p, s)
 	for _, step := range made.Steps {

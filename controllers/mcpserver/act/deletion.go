@@ -17,6 +17,7 @@ const stopRetry = 5 * time.Second
 
 // delete takes a step of a server that is being deleted, and reports whether the pass ends with it.
 func (x *pass) delete(ctx context.Context, action plan.Action) (ends bool) {
+	x.Phase = v1alpha1.PhaseStopping
 	manager := x.s.Kind.ChildrenManager
 	var err error
 	switch a := action.(type) {

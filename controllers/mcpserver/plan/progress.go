@@ -25,16 +25,8 @@ import (
 // does for a Secret.
 const retried = 5
 
-// Limit is how long a server may go without progress for a reason: not at all
-// where a person has to write something else.
-func Limit(object kinds.Object, reason string) time.Duration {
-	if reason == v1alpha1.ReasonMustRunAsRoot {
-		return 0
-	}
-	return limitOf(object, conditions.PhaseOf(conditions.False(reason, "")))
-}
-
-func limitOf(object kinds.Object, phase v1alpha1.WorkloadPhase) time.Duration {
+// Limit is how long a server may go without progress in a phase: not at all where a person has to write something else.
+func Limit(object kinds.Object, phase v1alpha1.WorkloadPhase) time.Duration {
 	seconds := ptr.Deref(object.GetProxySpec().ProgressDeadlineSeconds, int32(reconcile.ProgressDeadline/time.Second))
 	whole := time.Duration(seconds) * time.Second
 	switch phase {
@@ -50,27 +42,48 @@ func limitOf(object kinds.Object, phase v1alpha1.WorkloadPhase) time.Duration {
 	return whole
 }
 
+// Wait is what a server waits for that is not ready.
+type Wait struct {
+	Phase v1alpha1.WorkloadPhase
+	// Failure is that of a pod, nil where it is none.
+	Failure *conditions.Finding
+}
+
+// limit is how long it may wait.
+func (w Wait) limit(object kinds.Object) time.Duration {
+	if w.Failure != nil && w.Failure.Reason == v1alpha1.ReasonMustRunAsRoot {
+		return 0
+	}
+	return Limit(object, w.Phase)
+}
+
+// repeated is since when pods have failed in this way again and again, zero where they have not.
+func (w Wait) repeated(s *snapshot.Snapshot) (since time.Time) {
+	if w.Failure != nil {
+		_, since = s.Complaints.Repeated(w.Failure.Reason)
+	}
+	return since
+}
+
 // forever is for what another server, or a person, has to do first.
 const forever = time.Duration(math.MaxInt64)
 
-// Stalls reports whether a server that is not ready for a reason has gone without progress for longer than it may,
-// which is limit.
-func Stalls(s *snapshot.Snapshot, reason string) (stalls bool, limit time.Duration) {
-	if limit = Limit(s.Object, reason); limit == 0 {
+// Stalls reports whether a server has gone without progress for longer than it may, which is limit.
+func (w Wait) Stalls(s *snapshot.Snapshot) (stalls bool, limit time.Duration) {
+	if limit = w.limit(s.Object); limit == 0 {
 		return true, 0
 	}
-	if _, since := s.Complaints.Repeated(reason); !since.IsZero() && s.Now.Sub(since) >= limit {
+	if since := w.repeated(s); !since.IsZero() && s.Now.Sub(since) >= limit {
 		return true, limit
 	}
 	stalled, moving := standing(s, s.Last.Stalled, limit), standing(s, s.Last.Reconciling, limit)
 	return stalled != nil && !s.Pods.Progressed().After(stalled.LastTransitionTime.Time) ||
-		moving != nil && patience(s, moving, limit, reason) <= 0, limit
+		moving != nil && w.patience(s, moving, limit) <= 0, limit
 }
 
-// Waits reports whether a server already showed Reconciling for as long as it may for this reason: else that begins
-// anew.
-func Waits(s *snapshot.Snapshot, reason string) bool {
-	return standing(s, s.Last.Reconciling, Limit(s.Object, reason)) != nil
+// GoesOn reports whether a server already showed Reconciling for as long as it may now: else that begins anew.
+func (w Wait) GoesOn(s *snapshot.Snapshot) bool {
+	return standing(s, s.Last.Reconciling, w.limit(s.Object)) != nil
 }
 
 // standing is a condition if it is True, speaks of the present
@@ -78,7 +91,7 @@ func Waits(s *snapshot.Snapshot, reason string) bool {
 // and its lastTransitionTime counts for nothing.
 func standing(s *snapshot.Snapshot, c *metav1.Condition, limit time.Duration) *metav1.Condition {
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Object.GetGeneration() ||
-		limitOf(s.Object, s.Last.Phase) != limit {
+		Limit(s.Object, s.Last.Phase) != limit {
 		return nil
 	}
 	return c
@@ -87,15 +100,13 @@ func standing(s *snapshot.Snapshot, c *metav1.Condition, limit time.Duration) *m
 // patience is how long a server that shows Reconciling may still go on without progress. One that takes a configuration
 // in its turn, or keeps its place until it serves again, has an end in any case, since others wait: pods that become
 // ready again and again are no progress for ever.
-func patience(
-	s *snapshot.Snapshot, moving *metav1.Condition, limit time.Duration, reason string,
-) time.Duration {
+func (w Wait) patience(s *snapshot.Snapshot, moving *metav1.Condition, limit time.Duration) time.Duration {
 	since := moving.LastTransitionTime.Time
 	end := since.Add(mostLimits * limit)
 	if p := s.Pods.Progressed(); p.After(since) {
 		since = p
 	}
-	if _, again := s.Complaints.Repeated(reason); !again.IsZero() && again.Before(since) {
+	if again := w.repeated(s); !again.IsZero() && again.Before(since) {
 		since = again
 	}
 	until := since.Add(limit)
@@ -108,17 +119,17 @@ func patience(
 // mostLimits is for how many times its limit a server may take a configuration.
 const mostLimits = 3
 
-// Deadline is when a server that is not ready for a reason, or one whose pods were evicted, has to be looked at again,
+// Deadline is when a server, or one whose pods were evicted, has to be looked at again,
 // 0 for never. A timer, because the end of patience is no event, and neither is that of evictions. Where Reconciling
 // begins anew, that it is written wakes the next pass.
-func Deadline(s *snapshot.Snapshot, reason string) time.Duration {
+func (w Wait) Deadline(s *snapshot.Snapshot) time.Duration {
 	if again, _ := s.Complaints.Repeated(v1alpha1.ReasonEvicted); again != nil && s.Last.IsReady() {
 		return again.Last.Add(complaints.Lull).Sub(s.Now)
 	}
-	limit := Limit(s.Object, reason)
+	limit := w.limit(s.Object)
 	moving := standing(s, s.Last.Reconciling, limit)
 	if moving == nil || limit == forever {
 		return 0
 	}
-	return max(0, patience(s, moving, limit, reason))
+	return max(0, w.patience(s, moving, limit))
 }

@@ -72,6 +72,8 @@ const (
 type Verdict struct {
 	Ready Ready
 	Halt  Halt
+	// Phase is how the server fares, for programs.
+	Phase v1alpha1.WorkloadPhase
 	// Failure is that of PodsFail.
 	Failure *conditions.Finding
 	// Problems keep the spec from being followed, Reason is that of them where nothing but references is wrong, and
@@ -109,7 +111,45 @@ func (m *maker) verdict() Verdict {
 		v.Running = LastAccepted
 	}
 	v.Ready, v.Failure = m.ready(v.Halt)
+	v.Phase = m.fares(&v)
 	return v
+}
+
+// fares is the phase of a server by what is to be said of it.
+func (m *maker) fares(v *Verdict) v1alpha1.WorkloadPhase {
+	switch v.Ready {
+	case Halted:
+		switch {
+		case v.Halt == NotEnforced:
+			return v1alpha1.PhaseBlocked
+		case v.Stopped:
+			return v1alpha1.PhaseStopped
+		}
+		return v1alpha1.PhaseStopping
+	case NotAccepted:
+		if v.Reason != "" {
+			return v1alpha1.PhaseUnresolved
+		}
+		return v1alpha1.PhaseBlocked
+	case Unclaimed:
+		return v1alpha1.PhaseBlocked
+	case Updating:
+		return v1alpha1.PhaseUpdating
+	case Starting:
+		return v1alpha1.PhaseStarting
+	case PodsFail:
+		return conditions.PhaseOf(*v.Failure)
+	case RunnerFails, NoAnswer:
+		return m.s.Last.RunnerPhase
+	case Unavailable:
+		return v1alpha1.PhaseUnavailable
+	case StaysRefused:
+		return v1alpha1.PhaseRefused
+	case Pending:
+		return v1alpha1.PhasePending
+	case Serves:
+	}
+	return v1alpha1.PhaseServing
 }
 
 // ready answers whether calls reach the content of the spec, and nothing older.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -17,14 +15,20 @@ import (
 )
 
 // ready words the verdict, or what the API server refused, which is why nothing moves. That it was not there for a
-// moment makes nothing less ready.
-func ready(s *snapshot.Snapshot, made plan.Plan, applied error) conditions.Finding {
+// moment makes nothing less ready. wait is how the server fares then.
+func ready(s *snapshot.Snapshot, made plan.Plan, applied error) (answer conditions.Finding, wait plan.Wait) {
 	v := &made.Verdict
 	applied = apply.WithoutConflicts(applied)
 	if applied != nil && (!s.Last.Served() || v.Halt != plan.Runs || apply.Refused(applied) != nil) {
-		return refused(applied)
+		answer, wait.Phase = refused(applied)
+		return answer, wait
 	}
-	said := func(c *metav1.Condition) conditions.Finding { return conditions.False(c.Reason, c.Message) }
+	return worded(s, made), plan.Wait{Phase: v.Phase, Failure: v.Failure}
+}
+
+// worded is the verdict in words.
+func worded(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
+	v := &made.Verdict
 	switch v.Ready {
 	case plan.Halted:
 		return halted(s, made)
@@ -35,11 +39,11 @@ func ready(s *snapshot.Snapshot, made plan.Plan, applied error) conditions.Findi
 	case plan.PodsFail:
 		return *v.Failure
 	case plan.RunnerFails:
-		return said(s.Last.BackendApplied)
+		return conditions.Restate(s.Last.BackendApplied)
 	case plan.NoAnswer:
-		return said(s.Last.BackendAnswers)
+		return conditions.Restate(s.Last.BackendAnswers)
 	case plan.StaysRefused:
-		return said(s.Last.Ready)
+		return conditions.Restate(s.Last.Ready)
 	case plan.Pending:
 		return rollout.Pending(v.WaitsFor.Kind, v.WaitsFor.Name)
 	case plan.Serves:
@@ -75,15 +79,15 @@ func waits(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 }
 
 // refused words a write that the API server refused.
-func refused(err error) conditions.Finding {
+func refused(err error) (conditions.Finding, v1alpha1.WorkloadPhase) {
 	var unadoptable *apply.Unadoptable
 	switch {
 	case errors.As(err, &unadoptable):
-		return conditions.NotAdoptable(apply.Parts(err)...)
+		return conditions.NotAdoptable(apply.Parts(err)...), v1alpha1.PhaseBlocked
 	case errors.Is(err, apply.ErrForeign):
-		return conditions.NameTaken(apply.Parts(err)...)
+		return conditions.NameTaken(apply.Parts(err)...), v1alpha1.PhaseBlocked
 	}
-	return conditions.False(v1alpha1.ReasonApplyFailed, err.Error())
+	return conditions.False(v1alpha1.ReasonApplyFailed, err.Error()), v1alpha1.PhaseRefused
 }
 
 // halted says that no calls are served by intent, and which.

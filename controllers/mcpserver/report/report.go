@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -33,32 +32,23 @@ func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made pl
 	if apply.OnlyRetried(applied, apply.OnEvent) != nil {
 		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
 	}
-	answer := ready(s, made, applied)
+	answer, wait := ready(s, made, applied)
+	p.Phase = wait.Phase
 	var scaled error
-	scalars, held := Scalars(s, made, answer)
+	scalars, held := Scalars(s, made, p.Phase)
 	p.Due(held) // that no pod comes is no event
 	if scalars != nil {
 		_, scaled = p.Apply(ctx, s.Kind.StatusManager, s.Object, scalars)
 	}
-	if answer.Reason == v1alpha1.ReasonReady || answer.Reason == v1alpha1.ReasonRolloutPending || made.Verdict.Complete {
+	if p.Phase == v1alpha1.PhaseServing || p.Phase == v1alpha1.PhasePending || made.Verdict.Complete {
 		p.Served = max(p.Served, made.Target.Generation)
 	}
-	p.Due(plan.Deadline(s, answer.Reason)) // the end of patience is no event
-	found := findings(s, made, answer, p.Conflicts)
-	p.Phase = phase(found)
-	// Reconciling begins anew with each wait.
-	if f, moving := found[v1alpha1.ConditionReconciling]; moving && !plan.Waits(s, f.Reason) {
+	p.Due(wait.Deadline(s)) // the end of patience is no event
+	found := findings(s, made, answer, wait, p.Conflicts)
+	if _, moving := found[v1alpha1.ConditionReconciling]; moving && !wait.GoesOn(s) {
 		p.RestartTransition(v1alpha1.ConditionReconciling)
 	}
 	return errors.Join(scaled, p.Report(ctx, found))
-}
-
-// phase is what the answers come to for programs.
-func phase(found map[string]conditions.Finding) v1alpha1.WorkloadPhase {
-	if ready, said := found[v1alpha1.ConditionReady]; said {
-		return conditions.PhaseOf(ready)
-	}
-	return v1alpha1.PhaseStopped
 }
 
 // Conditions are the answers to all questions, by condition type. applied is what the writes of the pass came to, and
@@ -66,13 +56,14 @@ func phase(found map[string]conditions.Finding) v1alpha1.WorkloadPhase {
 func Conditions(
 	s *snapshot.Snapshot, made plan.Plan, applied error, conflicts []*apply.Conflict,
 ) map[string]conditions.Finding {
-	return findings(s, made, ready(s, made, applied), conflicts)
+	answer, wait := ready(s, made, applied)
+	return findings(s, made, answer, wait, conflicts)
 }
 
-// findings are all answers; answer is that of ready. What the spec asks for is reached also by a server that has
-// stopped: then Ready is absent, as are Reconciling and Stalled.
+// findings are all answers; answer and wait are those of ready. What the spec asks for is reached also by a server that
+// has stopped: then Ready is absent, as are Reconciling and Stalled.
 func findings(
-	s *snapshot.Snapshot, made plan.Plan, answer conditions.Finding, conflicts []*apply.Conflict,
+	s *snapshot.Snapshot, made plan.Plan, answer conditions.Finding, wait plan.Wait, conflicts []*apply.Conflict,
 ) map[string]conditions.Finding {
 	found := map[string]conditions.Finding{v1alpha1.ConditionReady: answer, v1alpha1.ConditionAccepted: accepted(made)}
 	for conditionType, f := range map[string]*conditions.Finding{
@@ -87,17 +78,16 @@ func findings(
 	if len(made.Digest.Unmatched) > 0 {
 		found[v1alpha1.ConditionPolicyUnmatched] = conditions.PolicyUnmatched(made.Digest.Unmatched)
 	}
-	stops := answer.Reason == v1alpha1.ReasonSuspended || answer.Reason == v1alpha1.ReasonScaledToZero
-	switch {
-	case answer.Status == metav1.ConditionTrue:
+	switch wait.Phase {
+	case v1alpha1.PhaseServing:
 		if f := evicts(s); f != nil {
 			found[v1alpha1.ConditionStalled] = *f
 		}
-	case stops && made.Verdict.Stopped:
+	case v1alpha1.PhaseStopped:
 		delete(found, v1alpha1.ConditionReady)
 		found[v1alpha1.ConditionSuspended] = conditions.True(answer.Reason, answer.Message)
 	default:
-		condition, f := movement(s, answer)
+		condition, f := movement(s, answer, wait)
 		found[condition] = f
 	}
 	return found
@@ -105,8 +95,8 @@ func findings(
 
 // movement is the condition that a server shows which is not ready: Reconciling,
 // or Stalled once it went without progress for too long.
-func movement(s *snapshot.Snapshot, answer conditions.Finding) (string, conditions.Finding) {
-	stalls, limit := plan.Stalls(s, answer.Reason)
+func movement(s *snapshot.Snapshot, answer conditions.Finding, wait plan.Wait) (string, conditions.Finding) {
+	stalls, limit := wait.Stalls(s)
 	switch {
 	case stalls && limit == 0:
 		return v1alpha1.ConditionStalled, conditions.True(answer.Reason, answer.Message)
@@ -122,7 +112,7 @@ func movement(s *snapshot.Snapshot, answer conditions.Finding) (string, conditio
 // end each time.
 func evicts(s *snapshot.Snapshot) *conditions.Finding {
 	again, since := s.Complaints.Repeated(v1alpha1.ReasonEvicted)
-	limit := plan.Limit(s.Object, v1alpha1.ReasonEvicted)
+	limit := plan.Limit(s.Object, v1alpha1.PhaseFailing)
 	if again == nil || s.Now.Sub(since) < limit {
 		return nil
 	}
@@ -143,21 +133,15 @@ func foreignPodContent(s *snapshot.Snapshot) *conditions.Finding {
 // fieldConflict says who overwrites fields of this server, in the runner's words
 // for the backend's objects, which are the runner's.
 func fieldConflict(s *snapshot.Snapshot, conflicts []*apply.Conflict) *conditions.Finding {
-	ofBackend := s.Last.BackendApplied
-	if ofBackend != nil && ofBackend.Reason != v1alpha1.ReasonFieldConflict {
-		ofBackend = nil
+	ofBackend := conditions.BackendConflict(s.Last.BackendApplied)
+	if len(conflicts) == 0 {
+		return ofBackend
 	}
-	switch {
-	case len(conflicts) > 0:
-		f := conditions.FieldConflict(conflicts)
-		if ofBackend != nil {
-			f.Message += ". Of the backend: " + ofBackend.Message
-		}
-		return &f
-	case ofBackend != nil:
-		return new(conditions.True(v1alpha1.ReasonFieldConflict, ofBackend.Message))
+	f := conditions.FieldConflict(conflicts)
+	if ofBackend != nil {
+		f.Message += ". Of the backend: " + ofBackend.Message
 	}
-	return nil
+	return &f
 }
 
 // backendExposed says that others than the proxy may call the backend of a server
@@ -181,11 +165,11 @@ func backendExposed(s *snapshot.Snapshot) *conditions.Finding {
 // while they are settling, and held is how much longer; not for one that is in trouble, which may never come. What
 // falls is reported at once.
 func Scalars(
-	s *snapshot.Snapshot, made plan.Plan, ready conditions.Finding,
+	s *snapshot.Snapshot, made plan.Plan, phase v1alpha1.WorkloadPhase,
 ) (ac runtime.ApplyConfiguration, held time.Duration) {
 	backend, url := s.Backend(), s.Object.GetProxyStatus().URL
 	switch {
-	case !s.Kind.Backend && url == "" && ready.Status != metav1.ConditionTrue,
+	case !s.Kind.Backend && url == "" && phase != v1alpha1.PhaseServing,
 		s.Kind.Backend && (!backend.Ours() || url == "" && !backend.Ready):
 		return nil, 0
 	case url == "" || made.Accepted(): // else it is that of the content that runs
@@ -194,7 +178,7 @@ func Scalars(
 	if !s.Kind.Backend {
 		return kinds.Status(s.Object, v1alpha1ac.ProxyWorkloadStatus().WithURL(url)), 0
 	}
-	replicas, up, held := numbers(s, ready)
+	replicas, up, held := numbers(s, phase)
 	return v1alpha1ac.MCPServer(s.Object.GetName(), s.Object.GetNamespace()).WithStatus(v1alpha1ac.MCPServerStatus().
 			WithURL(url).WithReplicas(replicas).WithReadyReplicas(up).
 			WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(s.Object), workload.ComponentBackend)).String())),
@@ -203,10 +187,10 @@ func Scalars(
 
 // numbers are how many pods the backend has and how many are ready, as they are to be reported, and held is how much
 // longer they are held back.
-func numbers(s *snapshot.Snapshot, ready conditions.Finding) (replicas, up int32, held time.Duration) {
+func numbers(s *snapshot.Snapshot, phase v1alpha1.WorkloadPhase) (replicas, up int32, held time.Duration) {
 	told, backend, all := s.Last, s.Backend(), kinds.BackendReplicas(s.Object)
 	replicas, up = backend.Live.Status.Replicas, backend.Live.Status.ReadyReplicas
-	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
+	well := phase == v1alpha1.PhaseServing || phase == v1alpha1.PhaseUpdating
 	if s.Settling > 0 && well && told.Replicas != nil && told.ReadyReplicas != nil &&
 		(up > all || up < all && up >= *told.ReadyReplicas) &&
 		s.FirstFailure(backend.Revision, backend.Hash) == nil {

@@ -18,8 +18,6 @@ const (
 	Unsaid RunnerState = iota
 	// Done means that it has.
 	Done
-	// StandsBack means that it leaves that to another runner.
-	StandsBack
 	// Fails means that it could not.
 	Fails
 )
@@ -35,8 +33,10 @@ type Reported struct {
 	Claimed revision.Revision
 	// Runtime is what the runner of this server reports, nil for nothing.
 	Runtime *v1alpha1.RuntimeStatus
-	// Applied is whether the runner has applied the backend, and Answers whether MCP answers; the conditions are
-	// those that say so, nil for none.
+	// RunnerPhase is how the server fared for the runner.
+	RunnerPhase v1alpha1.WorkloadPhase
+	// Applied is whether the runner has applied the backend, unsaid where it leaves that to another one, and Answers
+	// whether MCP answers; the conditions are those that say so, nil for none.
 	Applied, Answers               RunnerState
 	BackendApplied, BackendAnswers *metav1.Condition
 	Reconciling, Stalled           *metav1.Condition
@@ -69,13 +69,18 @@ func reported(object kinds.Object) Reported {
 	if r.Claim != nil {
 		r.Claimed = revision.Revision{Generation: r.Claim.Generation, Hash: r.Claim.Hash}
 	}
+	var stated v1alpha1.WorkloadPhase
 	if status.Runtime != nil && status.Runtime.ServerUID == string(object.GetUID()) {
-		r.Runtime = status.Runtime
+		r.Runtime, stated = status.Runtime, status.Runtime.Phase
 	}
+	r.RunnerPhase = conditions.RunnerPhase(stated, status.Conditions)
 	if server, is := object.(*v1alpha1.MCPServer); is {
 		r.Replicas, r.ReadyReplicas = server.Status.Replicas, server.Status.ReadyReplicas
 	}
 	r.Applied, r.Answers = runnerState(r.BackendApplied), runnerState(r.BackendAnswers)
+	if r.Applied == Fails && r.RunnerPhase == v1alpha1.PhaseUpdating {
+		r.Applied = Unsaid
+	}
 	return r
 }
 
@@ -85,8 +90,6 @@ func runnerState(c *metav1.Condition) RunnerState {
 		return Unsaid
 	case c.Status == metav1.ConditionTrue:
 		return Done
-	case c.Status == metav1.ConditionFalse && conditions.StandsBack(c):
-		return StandsBack
 	case c.Status == metav1.ConditionFalse:
 		return Fails
 	}

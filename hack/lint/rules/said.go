@@ -14,14 +14,14 @@ var said = &analysis.Analyzer{
 	Run: runSaid,
 }
 
-// reporters state conditions, or count and show them: they may read what was said before, to say it again.
-var reporters = []string{
-	module + "/controllers/conditions", module + "/controllers/reconcile", module + "/controllers/backend",
-	module + "/controllers/mcpserver/report", module + "/controllers/metrics", module + "/cmd",
+// readers may read what conditions say: conditions turns it into facts and says it again, and the others count it and
+// show it.
+var readers = []string{
+	module + "/controllers/conditions", module + "/controllers/metrics", module + "/cmd/kubectl-freehold",
 }
 
 func runSaid(pass *analysis.Pass) (any, error) {
-	if !judged(pass, reporters...) {
+	if !judged(pass, readers...) {
 		return nil, nil
 	}
 	for _, file := range pass.Files {
