@@ -175,8 +175,9 @@ func volumeNames(of []corev1.Volume) []corev1.Volume {
 	return small
 }
 
-// trimPod keeps a pod's owner, content, status and grace period. Pods are never written, so their managedFields go
-// too.
+// trimPod keeps a pod's owner, content, grace period, and what is read of its status. Pods are never written, so their
+// managedFields go too. What it drops wakes nobody (mcpserver.Reconciler.Register): kubelet reports each step of a
+// start.
 func trimPod(pod *corev1.Pod) *corev1.Pod {
 	pod.ObjectMeta = metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
@@ -189,16 +190,32 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
 		SchedulingGates:               schedulingGates(pod.Spec.SchedulingGates), Volumes: imageVolumes(pod.Spec.Volumes),
 	}
-	pod.Status = corev1.PodStatus{
-		Phase:             pod.Status.Phase,
-		NominatedNodeName: truncated(pod.Status.NominatedNodeName),
-		Conditions: filtered(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady || c.Type == corev1.PodScheduled
-		}),
-		InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
-		ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
-	}
+	pod.Status = trimPodStatus(&pod.Status, pod.DeletionTimestamp != nil)
 	return pod
+}
+
+// trimPodStatus keeps the phase, and of a pod that is not ending what keeps it from being ready.
+func trimPodStatus(status *corev1.PodStatus, ending bool) corev1.PodStatus {
+	small := corev1.PodStatus{Phase: status.Phase}
+	if ending {
+		return small
+	}
+	small.InitContainerStatuses = containerStates(status.InitContainerStatuses)
+	small.ContainerStatuses = containerStates(status.ContainerStatuses)
+	silent := len(small.InitContainerStatuses)+len(small.ContainerStatuses) == 0
+	small.NominatedNodeName = truncated(status.NominatedNodeName)
+	for _, c := range status.Conditions {
+		switch {
+		case c.Type == corev1.PodScheduled:
+			small.NominatedNodeName = "" // it is read before the scheduler has said more
+			if c.Status != corev1.ConditionTrue {
+				small.Conditions = append(small.Conditions, c)
+			}
+		case c.Type == corev1.PodReady && (c.Status == corev1.ConditionTrue || !silent):
+			small.Conditions = append(small.Conditions, c)
+		}
+	}
+	return small
 }
 
 func schedulingGates(of []corev1.PodSchedulingGate) (small []corev1.PodSchedulingGate) {
@@ -225,13 +242,19 @@ func truncated(text string) string {
 	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), maxNameLength)]), "")
 }
 
-func containerStates(of []corev1.ContainerStatus) []corev1.ContainerStatus {
-	small := make([]corev1.ContainerStatus, len(of))
-	for i, c := range of {
-		small[i] = corev1.ContainerStatus{
+// containerStates are those of containers that have run, or that wait for more than their turn.
+func containerStates(of []corev1.ContainerStatus) (small []corev1.ContainerStatus) {
+	for i := range of {
+		c := &of[i]
+		waits := c.State.Waiting
+		created := waits == nil || waits.Reason == "ContainerCreating" || waits.Reason == "PodInitializing"
+		if created && c.State.Running == nil && c.State.Terminated == nil && c.LastTerminationState.Terminated == nil {
+			continue
+		}
+		small = append(small, corev1.ContainerStatus{
 			Name: c.Name, Image: c.Image, Ready: c.Ready, State: c.State,
 			LastTerminationState: c.LastTerminationState,
-		}
+		})
 	}
 	return small
 }

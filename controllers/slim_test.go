@@ -294,19 +294,20 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 		"freehold.dev/workload-generation": "3", "freehold.dev/workload-hash": "ab",
 		"freehold.dev/backend-hash": "cd",
 	}
-	gone := metav1.Now()
 	read := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours,
-			Annotations: annotations, DeletionTimestamp: &gone,
+			Annotations: annotations,
 		},
 		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(300))},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, NominatedNodeName: "node",
+			Phase: corev1.PodRunning,
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}, {Type: corev1.PodReady},
 			},
-			InitContainerStatuses: []corev1.ContainerStatus{{Name: "first"}},
+			InitContainerStatuses: []corev1.ContainerStatus{{
+				Name: "first", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}},
+			}},
 			ContainerStatuses: []corev1.ContainerStatus{
 				{Name: "proxy", Image: "i", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 			},
@@ -316,11 +317,63 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	whole.GenerateName, whole.OwnerReferences = "echo-proxy-", []metav1.OwnerReference{{Name: "echo-proxy"}}
 	whole.Labels["pod-template-hash"], whole.Annotations["someone.example/s"] = "h", "note"
 	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-	whole.Spec.NodeName, whole.Status.PodIP = "node", "10.0.0.1"
+	whole.Spec.NodeName, whole.Status.PodIP, whole.Status.NominatedNodeName = "node", "10.0.0.1", "node"
 	whole.Status.Conditions = append(whole.Status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized})
 	whole.Status.ContainerStatuses[0].ImageID, whole.Status.ContainerStatuses[0].RestartCount = "sha256:ab", 2
 	kept, err := newInterner().trim(whole)
 	if err != nil || !equality.Semantic.DeepEqual(kept, &read) {
 		t.Errorf("it keeps %+v (%v), want %+v", kept, err, read)
+	}
+}
+
+// Kubelet reports each step of a start, and of an end: few of them change what is kept, and wake somebody.
+func TestOfAStartingPodFewStepsAreKept(t *testing.T) {
+	condition := func(of corev1.PodConditionType, status corev1.ConditionStatus) corev1.PodCondition {
+		return corev1.PodCondition{Type: of, Status: status}
+	}
+	waits := func(reason string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+	pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	status := &pod.Status
+	for _, step := range []struct {
+		what string
+		take func()
+		kept bool
+	}{
+		{"the scheduler names a node", func() { status.NominatedNodeName = "n" }, true},
+		{"it is scheduled", func() {
+			status.Conditions = append(status.Conditions, condition(corev1.PodScheduled, corev1.ConditionTrue))
+		}, true}, // the node is named no more
+		{"kubelet has seen it", func() {
+			status.Conditions = append(status.Conditions, condition(corev1.PodReady, corev1.ConditionFalse))
+			status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: waits("ContainerCreating")}}
+		}, false},
+		{"its sandbox is made", func() {
+			status.Conditions = append(status.Conditions, condition(corev1.PodReadyToStartContainers, corev1.ConditionTrue))
+			status.PodIP = "10.0.0.1"
+		}, false},
+		{"its image is not there", func() { status.ContainerStatuses[0].State = waits("ErrImagePull") }, true},
+		{"it is there", func() { status.ContainerStatuses[0].State = waits("ContainerCreating") }, true},
+		{"it runs", func() {
+			status.Phase = corev1.PodRunning
+			status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		}, true},
+		{"it is ready", func() {
+			status.ContainerStatuses[0].Ready = true
+			status.Conditions[1] = condition(corev1.PodReady, corev1.ConditionTrue)
+		}, true},
+		{"it ends", func() { pod.DeletionTimestamp = new(metav1.Now()) }, true},
+		{"its container has ended", func() {
+			status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+			status.Conditions[1] = condition(corev1.PodReady, corev1.ConditionFalse)
+		}, false},
+		{"all have", func() { status.Phase = corev1.PodSucceeded }, true},
+	} {
+		before := trimPod(pod.DeepCopy())
+		step.take()
+		if kept := !equality.Semantic.DeepEqual(before, trimPod(pod.DeepCopy())); kept != step.kept {
+			t.Errorf("%s: is it kept? %t, want %t", step.what, kept, step.kept)
+		}
 	}
 }

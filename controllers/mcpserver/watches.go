@@ -3,11 +3,13 @@ package mcpserver
 import (
 	"context"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,7 +42,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	build := ctrl.NewControllerManagedBy(mgr).Named(name).For(r.kind.New()).WithOptions(options).
 		WithLogConstructor(r.Log(mgr, name, "server"))
 	for _, child := range Watched() {
-		build.Watches(child, handler.EnqueueRequestsFromMapFunc(r.owner))
+		build.Watches(child, r.children(), builder.WithPredicates(podMoved))
 	}
 	waves := r.waves()
 	for _, kind := range kinds.All() { // a turn passes from one kind to the other
@@ -94,6 +96,44 @@ func (r *Reconciler) owner(_ context.Context, obj client.Object) []reconcile.Req
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
+}
+
+// podMoved leaves out an event of a pod that changes nothing of what the cache keeps of it. Of other objects each event
+// counts: a write at the version that was read waits for the newer one.
+var podMoved = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, was := e.ObjectOld.(*corev1.Pod)
+	after, is := e.ObjectNew.(*corev1.Pod)
+	if !was || !is {
+		return true
+	}
+	same := *before
+	same.ResourceVersion = after.ResourceVersion
+	return !apiequality.Semantic.DeepEqual(&same, after)
+}}
+
+// children wakes the server that an object belongs to, or belonged to. The first of several events waits for the
+// others, since a rollout is many of them; what there is when the process starts is no news.
+func (r *Reconciler) children() handler.EventHandler {
+	wake := func(ctx context.Context, q queue, after time.Duration, objects ...client.Object) {
+		for _, obj := range objects {
+			for _, request := range r.owner(ctx, obj) {
+				q.AddAfter(request, after)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			after := gathering
+			if e.IsInInitialList {
+				after = 0
+			}
+			wake(ctx, q, after, e.Object)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			wake(ctx, q, gathering, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, gathering, e.Object) },
+	}
 }
 
 // listen wakes the object of whose pods something is said.

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -18,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // followers is a cache of servers that refer to one MCPOIDCConfig; lists counts how often
@@ -111,6 +114,51 @@ func TestManyMovesAreOneLook(t *testing.T) {
 		synctest.Wait()
 		if f.lists.Load() != 2 {
 			t.Errorf("one that goes takes %d lists, want 1", f.lists.Load()-1)
+		}
+	})
+}
+
+// A rollout is many events of children, and few passes: those that come together wake one. A pod of which nothing is
+// kept that is new wakes none.
+func TestEventsOfChildrenThatComeTogetherAreOnePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reconciler{kind: kinds.Servers()}
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer q.ShutDown()
+		child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "p", Labels: map[string]string{workload.LabelServer: "echo"},
+		}}
+		wakes := r.children()
+		wakes.Create(t.Context(), event.CreateEvent{Object: child, IsInInitialList: true}, q)
+		if q.Len() != 1 {
+			t.Errorf("at the start it waits: %d passes", q.Len())
+		}
+		next, _ := q.Get()
+		q.Done(next)
+		for range 20 {
+			wakes.Create(t.Context(), event.CreateEvent{Object: child}, q)
+			wakes.Update(t.Context(), event.UpdateEvent{ObjectOld: child, ObjectNew: child}, q)
+			wakes.Delete(t.Context(), event.DeleteEvent{Object: child}, q)
+		}
+		if synctest.Wait(); q.Len() != 0 {
+			t.Errorf("it does not wait for others: %d passes", q.Len())
+		}
+		time.Sleep(gathering)
+		if synctest.Wait(); q.Len() != 1 {
+			t.Errorf("60 events wake %d passes, want 1", q.Len())
+		}
+		newer := child.DeepCopy()
+		newer.ResourceVersion = "2"
+		if podMoved.Update(event.UpdateEvent{ObjectOld: child, ObjectNew: newer}) {
+			t.Error("a pod of which nothing changed wakes")
+		}
+		newer.Status.Phase = corev1.PodRunning
+		if !podMoved.Update(event.UpdateEvent{ObjectOld: child, ObjectNew: newer}) {
+			t.Error("a pod that has moved wakes nobody")
+		}
+		service := &corev1.Service{ObjectMeta: child.ObjectMeta}
+		if !podMoved.Update(event.UpdateEvent{ObjectOld: service, ObjectNew: service}) {
+			t.Error("another object that was written wakes nobody")
 		}
 	})
 }
