@@ -261,15 +261,17 @@ func (m *model) judge(s *sim, inTurn bool) {
 	underway := 0
 	for _, other := range m.members {
 		w := other.now()
-		if other == s || w.Stopped || other.took == "" || other.hasServed() || m.serves(other) {
-			continue // one that serves is done, whether or not it has said so
+		if other == s || w.Stopped || other.took == "" || other.hasServed() {
+			continue
 		}
 		failed := other.hash() == m.content && w.now(kind) >= Troubled
 		if failed && !m.lags {
 			m.fails("%s takes %s, with which %s has failed", s.now().Name, m.content, w.Name)
 		}
 		again := s.took != "" && !s.hasServed() // it is down already
-		if other.hash() == m.content || !again && w.now(kind) != Barred && m.time-other.since <= deadline {
+		// What stalled with an earlier content is free to move until it says that it does not stall any more.
+		stalled := m.time-other.since > deadline || meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionStalled)
+		if other.hash() == m.content || !again && w.now(kind) != Barred && !stalled {
 			underway++
 		}
 	}
