@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 )
 
 // twenty are policies as a team writes them, of which two decide about a call.
@@ -41,8 +42,8 @@ func twenty() *runconfig.Authorization {
 	return a
 }
 
-// What a guard allocates is on top of what the proxy does (internal/proxy, 10 KB): 20
-// KB a call all in all.
+// What a guard allocates is on top of what the proxy does (internal/proxy, 10 KB), but for the Call, which is made here
+// too: 20 KB a call all in all.
 func TestAGuardAllocatesLittle(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello","path":"/tmp/a"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	issuer := oidctest.New(t)
@@ -62,12 +63,12 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		policies           *runconfig.Authorization
 		allocations, bytes uint64
 	}{
-		{"a token", nil, 8, 1800},
+		{"a token", nil, 18, 2700},
 		{"a token and 20 policies", twenty(), 92, 7900},
 	} {
 		s.run.Proxy.Authorization = tc.policies
 		logger := slog.New(slog.NewJSONHandler(discard{}, nil))
-		who, err := login(s, budget.New(budget.Default), logger)
+		who, err := login(s, logger)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,8 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		reached := 0
-		h := front(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }), nil)
+		h := pipelinetest.Begin(front(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }), nil),
+			budget.New(budget.Default), nil)
 		const calls = 500
 		requests := make([]*http.Request, calls+1)
 		for i := range requests {

@@ -12,7 +12,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
-	"github.com/freehold-dev/freehold/controllers/authz"
 	authzconfig "github.com/freehold-dev/freehold/controllers/configs/authz"
 )
 
@@ -36,14 +35,11 @@ func guard(
 	}
 	return func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 		judge := cedar.Config{
-			Policies: policies,
-			Caller:   func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
-			Refuse:   notPermitted, Failed: failed, Audit: auditor(run, logger), Memory: memory, Payer: payer,
+			Policies: policies, Refuse: notPermitted, Failed: failed, Audit: auditor(run, logger), Memory: memory,
 		}
 		if login == nil {
 			return cedar.Middleware(judge)(next)
 		}
-		judge.Caller = oidc.CallerOf
 		return login.Guard(cedar.Middleware(judge)(next))
 	}, nil
 }
@@ -58,10 +54,7 @@ func auditor(run runconfig.RunConfig, logger *slog.Logger) *slog.Logger {
 
 // notPermitted answers a call that the policies stop, or that cannot be held against them.
 func notPermitted(w http.ResponseWriter, r *http.Request, next http.Handler, refusal cedar.Refusal) {
-	denied := proxy.Denied{
-		Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + refusal.Message,
-		Messages: refusal.Messages, Batch: refusal.Batch,
-	}
+	denied := proxy.Denied{Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + refusal.Message}
 	status, code, name := http.StatusBadRequest, proxy.CodeNotJudged, "NotJudged"
 	switch refusal.Reason {
 	case cedar.NotPermitted:
@@ -82,20 +75,11 @@ func notPermitted(w http.ResponseWriter, r *http.Request, next http.Handler, ref
 	proxy.Answer(w, jsonrpc.Fail(status, code, "%s: %s", name, refusal.Message), refusal.ID)
 }
 
-// notListed answers a caller who has logged in and is not among those who may call. It reads the body, to answer its
-// calls. memory is what that has.
-func notListed(memory *budget.Budget) func(w http.ResponseWriter, r *http.Request, name string) (status int) {
-	return func(w http.ResponseWriter, r *http.Request, name string) int {
-		body, leave, err := memory.Read(r, payer)
-		defer leave()
-		d := proxy.Denied{
-			Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + name +
-				" is not among those who may call this server. Its owner can add the " +
-				"account to spec.kubernetes.serviceAccounts of the MCPOIDCConfig that the server names",
-		}
-		if err == nil {
-			d.Messages, d.Batch, _ = memory.Parse(r, payer, body) //nolint:errcheck // what is no message waits for no answer
-		}
-		return proxy.Deny(w, r, nil, d)
-	}
+// notListed answers a caller who has logged in and is not among those who may call.
+func notListed(w http.ResponseWriter, r *http.Request, name string) (status int) {
+	return proxy.Deny(w, r, nil, proxy.Denied{
+		Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + name +
+			" is not among those who may call this server. Its owner can add the " +
+			"account to spec.kubernetes.serviceAccounts of the MCPOIDCConfig that the server names",
+	})
 }

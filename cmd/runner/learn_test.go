@@ -203,7 +203,7 @@ func through(t *testing.T, s settings) settings {
 	s.backend = &url.URL{Scheme: "http", Host: s.calls}
 	s.sessions = sessionKey(t)
 	logger := slog.New(slog.DiscardHandler)
-	who, err := login(s, budget.New(budget.Default), logger)
+	who, err := login(s, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
@@ -22,7 +21,7 @@ import (
 const discovery = "/.well-known/openid-configuration"
 
 // login is whose tokens are accepted, nil if none is asked for.
-func login(s settings, memory *budget.Budget, logger *slog.Logger) (*oidc.Login, error) {
+func login(s settings, logger *slog.Logger) (*oidc.Login, error) {
 	a := s.run.Proxy.Authentication
 	if a == nil {
 		return nil, nil //nolint:nilnil // nothing is what is configured
@@ -37,7 +36,7 @@ func login(s settings, memory *budget.Budget, logger *slog.Logger) (*oidc.Login,
 		Algorithms: a.Algorithms, Audiences: a.Audiences, Scopes: a.Scopes,
 		Skew:          time.Duration(a.ClockSkewSeconds) * time.Second,
 		UsernameClaim: a.UsernameClaim, GroupsClaim: a.GroupsClaim, Usernames: a.Usernames, Resource: resource,
-		Refuse: notLoggedIn, Deny: notListed(memory), Log: logger,
+		Refuse: notLoggedIn, Deny: notListed, Log: logger,
 		Audit: auditor(s.run, logger),
 	}
 	if a.CABundle != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -155,7 +156,7 @@ func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
 		run.Proxy.NoAudit = off
 		var log bytes.Buffer
 		logger := slog.New(slog.NewTextHandler(&log, nil))
-		who, err := login(settings{run: run}, budget.New(budget.Default), logger)
+		who, err := login(settings{run: run}, logger)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,11 +250,12 @@ func TestTheClusterIsAskedForItsKeys(t *testing.T) {
 		Algorithms: []string{"RS256"}, UsernameClaim: "sub", Usernames: []string{"system:serviceaccount:a:b"},
 		Resource: endpoint, Audiences: []string{endpoint},
 	}}}
-	who, err := login(settings{run: run}, budget.New(budget.Default), slog.New(slog.DiscardHandler))
+	who, err := login(settings{run: run}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := who.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "passed") }))
+	passed := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "passed") })
+	h := pipelinetest.Begin(who.Guard(passed), budget.New(budget.Default), nil)
 	for subject, want := range map[string][2]string{
 		"system:serviceaccount:a:b": {"200 passed", "200 passed"},
 		"system:serviceaccount:a:c": {

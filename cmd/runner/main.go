@@ -81,7 +81,7 @@ func main() {
 // server, nor end with it.
 func run(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Logger) error {
 	logger.Info("starting", "version", version)
-	who, err := login(s, memory, logger)
+	who, err := login(s, logger)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 )
 
 func TestMain(m *testing.M) {
@@ -229,7 +229,7 @@ func TestPoliciesDecide(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"a"}}`:                            `200 {"jsonrpc":"2.0","id":7,"error":{"code":-32018,"message":"NotPermitted: Client::\"anonymous\" may not get prompt \"a\": no policy`,
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"A":1}}}`: `200 {"id":7,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"NotJudged: tools/call: `,
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","name":"drop"}}`:             `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32019,"message":"NotJudged: `,
-		"[" + strings.Repeat(" ", proxy.MaxBody) +
+		"[" + strings.Repeat(" ", budget.MaxBody) +
 			"]": `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32016,"message":"BodyRefused: `,
 	} {
 		status, answer := p.send(body)

@@ -301,7 +301,7 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 // A bridge gives each caller a share; no server elsewhere is told who calls.
 func TestOnlyABridgeIsToldWhoCalls(t *testing.T) {
 	for transport, want := range map[string]bool{"sse": true, "streamable-http": false} {
-		if got := told(runconfig.RunConfig{Remote: &runconfig.Remote{Transport: transport}}) != nil; got != want {
+		if got := bridged(runconfig.RunConfig{Remote: &runconfig.Remote{Transport: transport}}); got != want {
 			t.Errorf("%s: %t", transport, got)
 		}
 	}

@@ -6,17 +6,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -40,17 +37,14 @@ func proxyConfig(s settings, who *oidc.Login, memory *budget.Budget, logger *slo
 		TrustForwardedHeaders: s.run.Proxy.TrustForwardedHeaders,
 		Refusal:               refusal(s.run),
 		Sessions:              sessions(s),
-		Caller:                told(s.run),
+		Bridged:               bridged(s.run),
 		Memory:                memory,
-		Payer:                 payer,
-		LoggedIn:              sharer,
 		Log:                   logger,
 	}, err
 }
 
-// sessions is how the backend's sessions are found. A session belongs to who began it,
-// by the name in its token, whatever else another token of the same caller says.
-// A server that runs elsewhere keeps its sessions where spec.url says.
+// sessions is how the backend's sessions are found. A server that runs elsewhere keeps its sessions where spec.url
+// says.
 func sessions(s settings) *proxy.Sessions {
 	pods, content := cmp.Or(s.pods, s.backend.Host), s.run.Rendering.Backend
 	if s.run.Remote != nil {
@@ -59,42 +53,12 @@ func sessions(s settings) *proxy.Sessions {
 	}
 	return &proxy.Sessions{
 		Keys: s.keys(), Pods: pods, PodPort: s.podPort, Standing: s.standing, Self: s.here, Content: content,
-		Caller: func(r *http.Request) session.Caller {
-			caller := oidc.CallerOf(r)
-			return session.Caller{Issuer: caller.Issuer, Subject: caller.Subject}
-		},
 	}
-}
-
-// told is how a bridge is told who calls, nil where the backend is none.
-func told(run runconfig.RunConfig) func(*http.Request) string {
-	if !bridged(run) {
-		return nil
-	}
-	return sharer
 }
 
 // bridged reports whether a bridge is asked, which may start a server first.
 func bridged(run runconfig.RunConfig) bool {
 	return run.Backend.Bridge != nil || run.Remote != nil && run.Remote.Bridged()
-}
-
-// sharer is who sent a request, as the proxy knows it by its login and tells it to no one: "" without one.
-func sharer(r *http.Request) string {
-	caller := oidc.CallerOf(r)
-	if caller.Issuer == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(strconv.Quote(caller.Issuer) + strconv.Quote(caller.Subject)))
-	return hex.EncodeToString(sum[:16])
-}
-
-// payer is for whom the memory of a request counts: for who sent it, or without a login for where it comes from.
-func payer(r *http.Request) string {
-	if who := sharer(r); who != "" {
-		return who
-	}
-	return budget.ByAddress(r)
 }
 
 // refusal is what callers read while the spec asks for something that this

@@ -12,6 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
@@ -29,11 +30,9 @@ func translate(
 		return era.New(era.Config{
 			Caller:     func(r *http.Request) string { return identity(r, login != nil, trustForwarded) },
 			Credential: func(name string) bool { return credential(name, trustForwarded) },
-			Identity:   oidc.Identity,
-			Share:      sharer,
 			Content:    content,
 			ProbeTime:  probeTime,
-			Failed:     failed, Log: logger, Memory: memory, Payer: payer,
+			Failed:     failed, Log: logger, Memory: memory,
 		}, pass, send)
 	}
 }
@@ -50,7 +49,7 @@ var ofTheWay = []string{
 func identity(r *http.Request, loggedIn, trustForwarded bool) string {
 	parts := []string{r.URL.RawQuery}
 	if loggedIn {
-		caller := oidc.CallerOf(r)
+		caller := pipeline.Of(r.Context()).Caller()
 		parts = append(parts, caller.Issuer, caller.Subject)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {

@@ -19,8 +19,6 @@ import (
 
 // Bounds of one bridge.
 const (
-	// MaxBody is the largest request body in bytes, the same as the proxy's.
-	MaxBody = 4 << 20
 	// DefaultSessions is how many sessions have a server of their own at a time.
 	DefaultSessions = 100
 	// maxShared is how many sessions share one.
@@ -201,15 +199,10 @@ func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post reads the messages of a POST and tells by them whose they are.
 func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
-	body, leave, f := b.body(w, r)
+	messages, batch, leave, f := b.messages(w, r)
 	defer leave()
 	if f != nil {
 		writeFault(w, f, nil)
-		return
-	}
-	messages, batch, err := b.config.Memory.Parse(r, callerOf, body)
-	if err != nil {
-		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err), nil)
 		return
 	}
 	session := r.Header.Get(protocol.HeaderSession)
@@ -228,15 +221,31 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// callerOf is who sent a request, "" where that is not known.
-func callerOf(r *http.Request) string { return r.Header.Get(protocol.HeaderCaller) }
+// messages are what a request says. The bytes of its body are in flight until leave is called.
+func (b *Bridge) messages(
+	w http.ResponseWriter, r *http.Request,
+) (messages []jsonrpc.Message, batch bool, leave func(), f *jsonrpc.Fault) {
+	body, leave, f := b.body(w, r)
+	if f != nil {
+		return nil, false, leave, f
+	}
+	done, err := b.config.Memory.Turn(r.Context(), r.Header.Get(protocol.HeaderCaller), len(body))
+	if err == nil {
+		defer done()
+		messages, batch, err = budget.Parse(body)
+	}
+	if err != nil {
+		f = jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err)
+	}
+	return messages, batch, leave, f
+}
 
 // body reads the body of a request. Its bytes are in flight until leave is called.
 func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leave func(), f *jsonrpc.Fault) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // only recorders in tests have none
 	from := &counted{
-		from: http.MaxBytesReader(w, r.Body, MaxBody), all: b.inFlight,
+		from: http.MaxBytesReader(w, r.Body, budget.MaxBody), all: b.inFlight,
 		caller: r.Header.Get(protocol.HeaderCaller),
 	}
 	body, err := io.ReadAll(from)
@@ -252,8 +261,7 @@ func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leav
 	case errors.Is(err, errFull):
 		f = busy("%s", err)
 	case errors.As(err, &tooLong):
-		f = jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest,
-			"the request body is larger than %d bytes", MaxBody)
+		f = budget.ErrTooLong
 	case err != nil:
 		f = jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "the request body cannot be read")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -363,7 +364,7 @@ func TestLongMessages(t *testing.T) {
 	a := f.call(session, "2", "big 4194305")
 	f.wantFailed(a, "-31007", "longer than 4194304 bytes", `"id":2`)
 	f.want(f.call(session, "3", "pid"), http.StatusOK)
-	body := `{"jsonrpc":"2.0","id":1,"method":"silent","params":{"a":"` + strings.Repeat("x", MaxBody) + `"}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"silent","params":{"a":"` + strings.Repeat("x", budget.MaxBody) + `"}}`
 	f.want(f.post(body, protocol.HeaderSession, session), http.StatusRequestEntityTooLarge)
 }
 

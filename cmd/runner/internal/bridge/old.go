@@ -44,7 +44,7 @@ func (s *session) old() bool { return s.standing.id != standingID }
 // putOld takes answers of the proxy's own to calls that it does not pass on, for the stream of their session: a client
 // of this transport reads nothing of what its POST gets. No client can PUT, which the proxy does not pass on.
 func (b *Bridge) putOld(w http.ResponseWriter, r *http.Request) {
-	body, leave, f := b.body(w, r)
+	messages, _, leave, f := b.messages(w, r)
 	defer leave()
 	if f != nil {
 		writeFault(w, f, nil)
@@ -53,11 +53,6 @@ func (b *Bridge) putOld(w http.ResponseWriter, r *http.Request) {
 	s := b.find(r.URL.Query().Get(protocol.QuerySession))
 	if s == nil || !s.old() {
 		writeFault(w, noStream, nil)
-		return
-	}
-	messages, _, err := b.config.Memory.Parse(r, callerOf, body)
-	if err != nil {
-		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err), nil)
 		return
 	}
 	for _, m := range messages {

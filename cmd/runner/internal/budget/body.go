@@ -13,30 +13,32 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// patience is how long a body waits for others.
-const patience = 5 * time.Second
+const (
+	// patience is how long a body waits for others.
+	patience = 5 * time.Second
+	// CodeBodyRefused is the code of the JSON-RPC error that answers a body over MaxBody (HTTP 413), one that takes longer
+	// than a minute to arrive (HTTP 408), and one that cannot be read (HTTP 400).
+	CodeBodyRefused = -32016
+)
+
+// ErrTooLong answers a body over MaxBody.
+var ErrTooLong = jsonrpc.Fail(http.StatusRequestEntityTooLarge, CodeBodyRefused,
+	"BodyRefused: the request body is larger than %d bytes", MaxBody)
 
 // ErrBusy is what a caller is told for whose body there is no room. Nothing has run.
 var ErrBusy = jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal,
 	"TooManyLongBodies: too many long bodies are on their way, of all callers or of this one")
 
-// Payer is for whom the memory of a request counts.
-type Payer = func(*http.Request) string
-
-// Read reads the body of a request as a whole. It has its room until leave is called. It returns ErrBusy, and the
-// errors of the body.
-func (b *Budget) Read(r *http.Request, payer Payer) (data []byte, leave func(), err error) {
-	if r.ContentLength >= 0 && r.ContentLength <= Least {
-		data, err = readTo(r.Body, make([]byte, 0, r.ContentLength+1), MaxBody+1)
-		return data, func() {}, err
-	}
-	return b.read(r.Context(), payer(r), r.Body, r.ContentLength)
-}
-
-// read reads a body that needs room, or of no announced length, which is -1.
-func (b *Budget) read(
+// Read reads the body of a request as a whole, of which length bytes are announced, or -1 if it is not known how many.
+// It counts for who has sent it, and has its room until leave is called. It returns ErrBusy, and the errors of the
+// body.
+func (b *Budget) Read(
 	ctx context.Context, who string, body io.Reader, length int64,
 ) (data []byte, leave func(), err error) {
+	if length >= 0 && length <= Least {
+		data, err = readTo(body, make([]byte, 0, length+1), MaxBody+1)
+		return data, func() {}, err
+	}
 	var taken []func()
 	leave = sync.OnceFunc(func() {
 		for _, each := range taken {
@@ -64,7 +66,7 @@ func (b *Budget) read(
 		return data, leave, err
 	}
 	// A client that announces no length sends little, mostly.
-	for _, step := range []struct{ room, until int64 }{{0, Least}, {Long, Long}, {MaxBody, MaxBody + 1}} {
+	for _, step := range []struct{ room, until int64 }{{0, Least}, {Long, Long}, {MaxBody - Long, MaxBody + 1}} {
 		if step.room > 0 {
 			if err := room(step.room); err != nil {
 				return nil, leave, err
@@ -108,21 +110,11 @@ func (b *Budget) wait(ctx context.Context, who string, n int64) (leave func(), e
 
 // Turn waits until a body of that size may be taken apart, which takes many times its length: of long ones there is one
 // at a time of each caller, and two of all. done ends the turn.
-func (b *Budget) Turn(r *http.Request, payer Payer, size int) (done func(), err error) {
+func (b *Budget) Turn(ctx context.Context, who string, size int) (done func(), err error) {
 	if size <= Long {
 		return func() {}, nil
 	}
-	return b.turns.Wait(r.Context(), payer(r), 1)
-}
-
-// Parse takes a body apart when it is its turn. What cannot be read is a *Malformed.
-func (b *Budget) Parse(r *http.Request, payer Payer, body []byte) (messages []jsonrpc.Message, batch bool, err error) {
-	done, err := b.Turn(r, payer, len(body))
-	if err != nil {
-		return nil, false, err
-	}
-	defer done()
-	return Parse(body)
+	return b.turns.Wait(ctx, who, 1)
 }
 
 // Parse takes a body apart of whose values there are not too many. What cannot be read is a *Malformed.

@@ -5,18 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
-
-// by is a request of somebody's.
-func by(who string, ctx context.Context, body io.Reader, length int64) (*http.Request, Payer) { //nolint:revive // as it is read
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body)
-	r.ContentLength = length
-	return r, func(*http.Request) string { return who }
-}
 
 // onlyReader hides what else a reader can.
 type onlyReader struct{ io.Reader }
@@ -31,7 +22,7 @@ func TestRead_TakesRoomForWhatIsLong(t *testing.T) {
 		"long":                 {1 << 20, true, 15 << 20},
 		"short, not announced": {Least - 1, false, 16 << 20},
 		"of the middle":        {Long - 1, false, 16<<20 - Long},
-		"long, not announced":  {1 << 20, false, 12<<20 - Long},
+		"long, not announced":  {1 << 20, false, 12 << 20},
 		"the longest":          {MaxBody, true, 12 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +32,7 @@ func TestRead_TakesRoomForWhatIsLong(t *testing.T) {
 				length = -1
 			}
 			want := bytes.Repeat([]byte("x"), tc.size)
-			got, leave, err := b.Read(by("ann", t.Context(), onlyReader{bytes.NewReader(want)}, length))
+			got, leave, err := b.Read(t.Context(), "ann", onlyReader{bytes.NewReader(want)}, length)
 			if err != nil || !bytes.Equal(got, want) {
 				t.Fatalf("%d bytes, %v", len(got), err)
 			}
@@ -65,7 +56,7 @@ func TestRead_TakesRoomForWhatIsLong(t *testing.T) {
 func TestRead_GivesBackWhereTheBodyBreaksOff(t *testing.T) {
 	b := New(Default)
 	broken := io.MultiReader(strings.NewReader("x"), &brokenReader{})
-	if _, _, err := b.Read(by("ann", t.Context(), broken, 1<<20)); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, _, err := b.Read(t.Context(), "ann", broken, 1<<20); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.Bodies.Take("ann", 16<<20); err != nil {
@@ -82,10 +73,7 @@ func TestTurn_OneLongBodyOfACallerAtATime(t *testing.T) {
 	b := New(Default)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	turn := func(ctx context.Context, who string, size int) (func(), error) {
-		r, payer := by(who, ctx, http.NoBody, 0)
-		return b.Turn(r, payer, size)
-	}
+	turn := b.Turn
 	first, err := turn(t.Context(), "ann", Long+1)
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +99,11 @@ func TestTurn_OneLongBodyOfACallerAtATime(t *testing.T) {
 
 func TestNew_EveryAllowedBodyFindsRoom(t *testing.T) {
 	for _, limit := range []int64{0, 32 << 20, Default, 64 << 30} {
-		if _, err := New(limit).Bodies.Take("ann", MaxBody); err != nil {
-			t.Errorf("of %d bytes: %v", limit, err)
+		for _, length := range []int64{MaxBody, -1} {
+			_, leave, err := New(limit).Read(t.Context(), "ann", bytes.NewReader(make([]byte, MaxBody)), length)
+			if leave(); err != nil {
+				t.Errorf("of %d bytes, where %d are announced: %v", limit, length, err)
+			}
 		}
 	}
 }

@@ -7,7 +7,6 @@ package budget
 
 import (
 	"net"
-	"net/http"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -74,6 +73,3 @@ func Address(remote string) string {
 	}
 	return host
 }
-
-// ByAddress tells requests apart by where they come from.
-func ByAddress(r *http.Request) string { return "address " + Address(r.RemoteAddr) }

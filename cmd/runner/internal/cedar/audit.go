@@ -27,7 +27,7 @@ func (j *judge) audit(r *http.Request, d decided) {
 	if d.Allowed && d.detail == "" {
 		decision = "allow"
 	}
-	caller := j.config.Caller(r)
+	caller := callerOf(r)
 	attributes := []slog.Attr{
 		slog.String("subject", authz.Shown(caller.Subject)), slog.String("issuer", caller.Issuer),
 		slog.String("method", authz.Shown(d.method)), slog.String("name", authz.Shown(d.name)),

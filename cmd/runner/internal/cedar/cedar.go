@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/controllers/authz"
@@ -27,18 +28,14 @@ import (
 // Config is how calls are judged.
 type Config struct {
 	Policies *authz.Policies
-	// Caller is who sent a request; it has been authenticated before.
-	Caller func(*http.Request) authz.Caller
 	// Refuse answers a request that is not passed on to next.
 	Refuse func(w http.ResponseWriter, r *http.Request, next http.Handler, refusal Refusal)
 	// Failed answers a request whose body cannot be read.
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Audit receives a line for each decision; nil for none.
 	Audit *slog.Logger
-	// Memory is what bodies have; nil is that of the default limit.
+	// Memory is what answers have; nil is that of the default limit.
 	Memory *budget.Budget
-	// Payer is for whom the memory of a request counts; nil is where it comes from.
-	Payer budget.Payer
 }
 
 // Reason is why a request is not passed on.
@@ -70,18 +67,12 @@ type Refusal struct {
 	// Message says what is refused, why, and what to do about it. It is short, since each call of a batch is answered with
 	// it.
 	Message string
-	// Messages are all of the body, and Batch says that they came as a list; nil where they were not read.
-	Messages []jsonrpc.Message
-	Batch    bool
 }
 
 // Middleware judges what goes to the next handler.
 func Middleware(config Config) func(http.Handler) http.Handler {
 	if config.Memory == nil {
 		config.Memory = budget.New(budget.Default)
-	}
-	if config.Payer == nil {
-		config.Payer = budget.ByAddress
 	}
 	return func(next http.Handler) http.Handler {
 		return &judge{
@@ -124,25 +115,18 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		j.config.Refuse(w, r, j.next, Refusal{Reason: NotReadable, Message: err.Error()})
 		return
 	}
-	body, release, err := j.config.Memory.Read(r, j.config.Payer)
-	defer release()
-	if err != nil {
+	refusal, list, err := j.verdict(r)
+	switch {
+	case err != nil:
 		if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 			j.audit(r, decided{detail: "the body is too long"})
 		}
-		j.config.Failed(w, r, err)
-		return
-	}
-	refusal, list, err := j.verdict(r, body)
-	switch {
-	case err != nil:
 		j.config.Failed(w, r, err)
 		return
 	case refusal != nil:
 		j.config.Refuse(w, r, j.next, *refusal)
 		return
 	}
-	r.Body, r.ContentLength, r.TransferEncoding = &judged{rest: body, release: release}, int64(len(body)), nil
 	if list.method != "" {
 		j.filtered(w, r, list)
 		return
@@ -157,25 +141,29 @@ type listing struct {
 	id     jsontext.Value
 }
 
-// verdict returns why a body is refused, nil if it is not, and what asks for a list.
-func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list listing, err error) {
-	done, err := j.config.Memory.Turn(r, j.config.Payer, len(body))
+// verdict returns why a body is refused, nil if it is not, and what asks for a list. The error is that of a body which
+// cannot be had.
+func (j *judge) verdict(r *http.Request) (refusal *Refusal, list listing, err error) {
+	body := pipeline.Of(r.Context()).Body
+	messages, batch, err := body.Messages(r)
+	if _, malformed := errors.AsType[*budget.Malformed](err); malformed {
+		j.audit(r, decided{detail: "the body is no message"})
+		return &Refusal{Reason: NotReadable, Message: err.Error()}, listing{}, nil
+	}
+	if err != nil {
+		return nil, listing{}, err
+	}
+	done, err := body.Turn(r.Context())
 	if err != nil {
 		return nil, listing{}, err
 	}
 	defer done()
-	messages, batch, err := budget.Parse(body)
-	if err != nil {
-		j.audit(r, decided{detail: "the body is no message"})
-		return &Refusal{Reason: NotReadable, Message: err.Error()}, listing{}, nil
-	}
 	for _, m := range messages {
 		if err := r.Context().Err(); err != nil {
 			return nil, listing{}, err // nobody waits for the rest
 		}
 		refusal, lists := j.judge(r, m, batch)
 		if refusal != nil {
-			refusal.Messages, refusal.Batch = messages, batch
 			return refusal, listing{}, nil
 		}
 		if lists {
@@ -226,7 +214,7 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 	if err := agree(r.Header, m, calls); err != nil {
 		return refuse(HeaderMismatch, "headers name another call", err.Error())
 	}
-	caller := j.config.Caller(r)
+	caller := callerOf(r)
 	for _, call := range calls {
 		decision := j.config.Policies.Decide(caller, call)
 		// A list that nothing permits is a list of what its caller may use.
@@ -243,6 +231,14 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 		j.audit(r, d)
 	}
 	return nil, rule.lists
+}
+
+// callerOf is whom policies know as the sender of a request.
+func callerOf(r *http.Request) authz.Caller {
+	if caller := pipeline.Of(r.Context()).Caller(); caller.Subject != "" {
+		return caller
+	}
+	return authz.Caller{Subject: authz.Anonymous}
 }
 
 func orEmpty(params jsontext.Value) jsontext.Value {
@@ -268,7 +264,7 @@ func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 func (j *judge) filtered(w http.ResponseWriter, r *http.Request, list listing) {
 	media.Unencoded(r.Header)
 	a := &answer{
-		ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), who: j.config.Payer(r),
+		ResponseWriter: w, judge: j, ctx: r.Context(), caller: callerOf(r), call: pipeline.Of(r.Context()),
 		listing: list,
 	}
 	// ReverseProxy panics where the backend breaks off.

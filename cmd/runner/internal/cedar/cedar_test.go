@@ -17,7 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
@@ -63,10 +65,6 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 	}
 	config := Config{
 		Policies: p,
-		Caller: func(r *http.Request) authz.Caller {
-			return authz.Caller{Subject: r.Header.Get("As"), Issuer: "https://a"}
-		},
-		Payer: func(r *http.Request) string { return r.Header.Get("As") },
 		Refuse: func(w http.ResponseWriter, _ *http.Request, _ http.Handler, r Refusal) {
 			w.Header().Set("Content-Type", "text/plain")
 			w.WriteHeader(map[Reason]int{
@@ -82,7 +80,9 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 	if audit != nil {
 		config.Audit = slog.New(slog.NewJSONHandler(audit, nil))
 	}
-	return Middleware(config)(b)
+	return pipelinetest.Begin(Middleware(config)(b), budget.New(budget.Default), func(r *http.Request) authz.Caller {
+		return authz.Caller{Subject: r.Header.Get("As"), Issuer: "https://a"}
+	})
 }
 
 func post(h http.Handler, body string, header http.Header) *httptest.ResponseRecorder {

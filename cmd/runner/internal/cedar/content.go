@@ -3,11 +3,9 @@ package cedar
 import (
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
-	"sync"
 )
 
 var errEncoded = errors.New("the body is encoded: send it without Content-Encoding")
@@ -40,38 +38,5 @@ func readable(header http.Header) error {
 	case told && len(parameters) > 1, !told && len(parameters) > 0, strings.ContainsAny(value, `*\`):
 		return fmt.Errorf("header Content-Type is %q: send no parameter but charset", value)
 	}
-	return nil
-}
-
-// judged is a body on its way to the backend. It gives up its memory, and its
-// room, once it is read: the answer to it may take for ever, and httputil.ReverseProxy
-// closes it only after that.
-type judged struct {
-	mu      sync.Mutex // the transport may close it while it reads
-	rest    []byte
-	release func()
-}
-
-// Read implements io.Reader.
-func (b *judged) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.rest)
-	if b.rest = b.rest[n:]; len(b.rest) == 0 {
-		b.rest = nil
-		b.release()
-	}
-	return n, nil
-}
-
-// Close implements io.Closer.
-func (b *judged) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.rest = nil
-	b.release()
 	return nil
 }

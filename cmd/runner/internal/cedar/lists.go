@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 	"github.com/freehold-dev/freehold/controllers/authz"
@@ -139,8 +140,8 @@ type answer struct {
 	listing
 	// release gives back the place among the large answers, and left that among those of the caller; nil for none.
 	release, left func()
-	// who pays for a long event, and lease is what that takes of the memory; nil for none.
-	who   string
+	// call is whose places they are, and lease is what a long event takes of the memory; nil for none.
+	call  *pipeline.Call
 	lease *share.Lease
 
 	begun  bool

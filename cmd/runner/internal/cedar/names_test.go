@@ -11,6 +11,8 @@ import (
 	mark3 "github.com/mark3labs/mcp-go/mcp"
 	mark3server "github.com/mark3labs/mcp-go/server"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
@@ -35,15 +37,15 @@ func TestNoArgumentReachesAServerUnderAnotherName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		guard := Middleware(Config{
-			Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
+		guard := pipelinetest.Begin(Middleware(Config{
+			Policies: policies,
 			Refuse: func(w http.ResponseWriter, _ *http.Request, _ http.Handler, r Refusal) {
 				http.Error(w, r.Message, map[Reason]int{Unclear: http.StatusBadRequest}[r.Reason])
 			},
 			Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 			},
-		})(backend)
+		})(backend), budget.New(budget.Default), nil)
 		for _, arguments := range []string{
 			`{"path":"/data/a","Path":"/etc/shadow"}`, `{"PATH":"/etc/shadow"}`, `{"path":"/data/a","\u0050ATH":"/etc/shadow"}`,
 		} {

@@ -3,8 +3,6 @@ package cedar
 import (
 	"net/http"
 	"time"
-
-	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
 // largeSends is how many answers above smallBody are sent at once, and sendTime how long one may take, with a second
@@ -16,14 +14,6 @@ const (
 	// others go on beside one that does not read.
 	largeEach = 4
 )
-
-// sharer is who has a share, "" for callers that cannot be told apart.
-func sharer(caller authz.Caller) string {
-	if caller.Issuer == "" {
-		return ""
-	}
-	return caller.Issuer + " " + caller.Subject
-}
 
 // send waits until there is memory to send size bytes for as long as the client reads
 // them, and gives back the place of what is filtered.
@@ -56,17 +46,17 @@ func (a *answer) hold(size int) (err error) {
 	if size > maxAnswer && a.method == "" {
 		a.drop()
 		if memory := a.judge.config.Memory; a.lease == nil {
-			a.lease, err = memory.Answers.Lease(a.ctx, a.who, memory.AnswerRoom(maxEvent))
+			a.lease, err = memory.Answers.Lease(a.ctx, a.call.Payer(), memory.AnswerRoom(maxEvent))
 		}
 		return err
 	}
 	if a.left == nil {
-		if a.left, err = a.judge.callers.Wait(a.ctx, sharer(a.caller), 1); err != nil {
+		if a.left, err = a.judge.callers.Wait(a.ctx, a.call.Share(), 1); err != nil {
 			return err
 		}
 	}
 	if a.release == nil {
-		a.release, err = a.judge.lists.Wait(a.ctx, sharer(a.caller), 1)
+		a.release, err = a.judge.lists.Wait(a.ctx, a.call.Share(), 1)
 	}
 	return err
 }

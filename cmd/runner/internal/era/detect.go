@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 )
 
 const (
@@ -81,14 +83,14 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 	switch {
 	case known.current(time.Now(), content), t.denials.recent(t.config.Caller(r)):
 	case known.of(content):
-		if leave, err := t.questions.Take(t.config.Payer(r), 1); err == nil {
+		if leave, err := t.questions.Take(pipeline.Of(r.Context()).Payer(), 1); err == nil {
 			go func() {
 				defer leave()
 				t.look(context.Background(), detached(r))
 			}()
 		}
 	default:
-		leave, err := t.questions.Wait(r.Context(), t.config.Payer(r), 1)
+		leave, err := t.questions.Wait(r.Context(), pipeline.Of(r.Context()).Payer(), 1)
 		if err != nil {
 			return nil, errUnknown
 		}
@@ -202,7 +204,8 @@ func (t *Translator) bare(r *http.Request) *http.Request {
 		}
 	}
 	// ReverseProxy tells of an answer that breaks off where it knows a server.
-	ctx := context.WithValue(t.config.Identity(r), http.ServerContextKey, r.Context().Value(http.ServerContextKey))
+	ctx := context.WithValue(pipeline.Of(r.Context()).Alone(), http.ServerContextKey,
+		r.Context().Value(http.ServerContextKey))
 	return (&http.Request{
 		Method: r.Method, URL: r.URL, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: http.NoBody,
 		Host:       r.Host,

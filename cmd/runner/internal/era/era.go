@@ -15,11 +15,8 @@
 package era
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -30,6 +27,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -48,12 +46,6 @@ type Config struct {
 	// Credential reports whether a header of this name is one by which the backend may let somebody in: no other goes out
 	// with the question which eras the backend speaks. Nil is none.
 	Credential func(name string) bool
-	// Identity is what the proxy itself knows of who sent a request, in a context that has nothing else of the request;
-	// nil is nothing.
-	Identity func(*http.Request) context.Context
-	// Share is who sent a request, where the proxy knows that: of what is bounded each gets a share. Who is "" is nobody
-	// that could be told from another; nil is the same for all.
-	Share func(*http.Request) string
 	// KeepAlive is how often a stream says that it is there while it has nothing to say: DefaultKeepAlive if zero.
 	KeepAlive time.Duration
 	// Content names what all pods of the backend run, or is Mixed. What one content speaks is not known of the next. Nil
@@ -65,10 +57,8 @@ type Config struct {
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Log receives what was found of the backend.
 	Log *slog.Logger
-	// Memory is what bodies and answers have; nil is that of the default limit.
+	// Memory is what answers have; nil is that of the default limit.
 	Memory *budget.Budget
-	// Payer is for whom the memory of a request counts, and the question that it leads to; nil is where it comes from.
-	Payer budget.Payer
 }
 
 // Translator stands in front of a backend. Make it with New.
@@ -92,20 +82,11 @@ type Translator struct {
 // to send, which must not read their context's values of the client's connection.
 func New(config Config, pass, send http.Handler) *Translator {
 	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
-	if config.Share == nil {
-		config.Share = func(*http.Request) string { return "" }
-	}
 	if config.Content == nil {
 		config.Content = func() string { return "" }
 	}
 	if config.Memory == nil {
 		config.Memory = budget.New(budget.Default)
-	}
-	if config.Payer == nil {
-		config.Payer = budget.ByAddress
-	}
-	if config.Identity == nil {
-		config.Identity = func(*http.Request) context.Context { return context.Background() }
 	}
 	if config.Credential == nil {
 		config.Credential = func(string) bool { return false }
@@ -141,28 +122,19 @@ func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post passes a message on, or translates it.
 func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
-	// The body is held while its call is on its way, which may be sent again.
-	body, leave, err := t.config.Memory.Read(r, t.config.Payer)
-	defer leave()
-	if err != nil {
-		t.config.Failed(w, r, err)
-		return
-	}
-	_ = r.Body.Close() //nolint:errcheck // it was read to its end, and may hold memory
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(&spent{bytes.NewReader(body)}), int64(len(body)), nil
-	messages, batch, err := t.config.Memory.Parse(r, t.config.Payer, body)
+	body := pipeline.Of(r.Context()).Body
+	messages, batch, err := body.Messages(r)
 	var malformed *budget.Malformed
 	if err != nil && !errors.As(err, &malformed) {
 		t.config.Failed(w, r, err)
 		return
 	}
 	if err != nil || batch || messages[0].Method == "" {
-		leave()                // nothing is sent again
 		t.pass.ServeHTTP(w, r) // the backend's to refuse, in its own way
 		return
 	}
 	m := messages[0]
-	if m.Method == protocol.MethodListen && len(body) > smallBody {
+	if m.Method == protocol.MethodListen && body.Size() > smallBody {
 		(&output{w: w}).fail(m.ID, jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidParams,
 			"subscriptions/listen is longer than 64 KiB: send several with fewer resources"))
 		return
@@ -171,6 +143,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	speaks, err := t.detect(r)
 	switch {
 	case err == nil && modern && speaks.both() && !speaks.certain(t.config.Content()):
+		defer body.Keep()() // it may be sent again
 		t.try(w, r, m)
 	case err != nil || speaks.both():
 		t.pass.ServeHTTP(w, r)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
@@ -52,13 +52,13 @@ type exchange struct {
 
 // exchange sends a request of ours with the client's own headers. It ends with ctx, not with the client.
 func (t *Translator) exchange(
-	ctx context.Context, r *http.Request, method string, body []byte, header http.Header,
+	ctx context.Context, r *http.Request, method string, body *pipeline.Body, header http.Header,
 ) *exchange {
 	// The values are the client's connection's; the end of the client is told by ctx alone.
 	ctx, cancel := context.WithCancel(joined{ctx, r.Context()})
 	x := &exchange{
 		ctx: ctx, began: make(chan struct{}), words: make(chan words), header: http.Header{},
-		room: room{memory: t.config.Memory, who: t.config.Payer(r)},
+		room: room{memory: t.config.Memory, who: pipeline.Of(r.Context()).Payer()},
 	}
 	x.cancel = func() {
 		cancel()
@@ -67,7 +67,7 @@ func (t *Translator) exchange(
 	out := r.Clone(ctx)
 	out.Method, out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = method, http.NoBody, 0, nil, nil
 	if body != nil {
-		out.Body, out.ContentLength = io.NopCloser(&spent{bytes.NewReader(body)}), int64(len(body))
+		out.Body, out.ContentLength = body, body.Size()
 	}
 	// What the client says about its connection holds for that alone: ReverseProxy would take away what we add below.
 	for _, names := range out.Header["Connection"] {
@@ -88,18 +88,6 @@ func (t *Translator) exchange(
 	maps.Copy(out.Header, header)
 	go x.run(t.send, out, t.config.Log)
 	return x
-}
-
-// spent lets go of a text that was read: the request may be on its way for long.
-type spent struct{ *bytes.Reader }
-
-// Read implements io.Reader.
-func (s *spent) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
-	if err != nil {
-		s.Reset(nil)
-	}
-	return n, err
 }
 
 // joined has the time of one context and the values of another.
@@ -145,7 +133,7 @@ type reply struct {
 
 // ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an
 // answer.
-func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, header http.Header) (reply, error) {
+func (t *Translator) ask(ctx context.Context, r *http.Request, body *pipeline.Body, header http.Header) (reply, error) {
 	x := t.exchange(ctx, r, http.MethodPost, body, header)
 	defer x.cancel()
 	select {
@@ -193,12 +181,12 @@ func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked rep
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	t.say(ctx, r, answer, header)
+	t.say(ctx, r, pipeline.Made(answer, nil), header)
 }
 
 // say sends a message that has no answer, and waits for its end. It passes over what the backend says to it, which may
 // be another question. Where it does not arrive, nobody is to be told: what it is about tells how it ends.
-func (t *Translator) say(ctx context.Context, r *http.Request, message []byte, header http.Header) {
+func (t *Translator) say(ctx context.Context, r *http.Request, message *pipeline.Body, header http.Header) {
 	x := t.exchange(ctx, r, http.MethodPost, message, header)
 	defer x.cancel()
 	for more := true; more; {

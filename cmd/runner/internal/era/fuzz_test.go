@@ -12,7 +12,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -59,6 +61,10 @@ func FuzzAnswers(f *testing.F) {
 		protocol.MetaVersion: encoded(protocol.Modern), protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`),
 		protocol.MetaProgress: encoded("p"),
 	})})
+	text, err := io.ReadAll(body)
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, stream bool, answer []byte) {
 		kind := "application/json"
 		if stream {
@@ -68,10 +74,10 @@ func FuzzAnswers(f *testing.F) {
 		tr := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)}, backend,
 			backend)
 		tr.state.Store(&found{legacy: true, until: time.Now().Add(time.Hour)})
-		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader(text))
 		r.Header = modernHeaders("tools/call", "t")
 		w := httptest.NewRecorder()
-		tr.ServeHTTP(w, r)
+		begun(tr).ServeHTTP(w, r)
 		last := w.Body.String()
 		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
 			_, last, _ = cutLast(strings.TrimSpace(last), "data: ")
@@ -130,7 +136,7 @@ func FuzzMessages(f *testing.F) {
 			return // it ends with its client
 		}
 		w := httptest.NewRecorder()
-		tr.ServeHTTP(w, r)
+		begun(tr).ServeHTTP(w, r)
 		if passed || w.Code == http.StatusAccepted {
 			return
 		}
@@ -139,3 +145,6 @@ func FuzzMessages(f *testing.F) {
 		}
 	})
 }
+
+// begun is a translator behind what makes the calls.
+func begun(t *Translator) http.Handler { return pipelinetest.Begin(t, budget.New(budget.Default), nil) }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -39,7 +40,8 @@ func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile)
 	if s.version, err = hello.Text("protocolVersion"); err != nil || s.version == "" || s.version >= protocol.Modern {
 		return nil, &refusedError{answer}
 	}
-	if _, err := t.ask(ctx, r, notification("notifications/initialized", jsonrpc.Object{}), s.header()); err != nil {
+	if _, err := t.ask(ctx, r, pipeline.Made(notification("notifications/initialized", jsonrpc.Object{}), nil),
+		s.header()); err != nil {
 		return nil, err
 	}
 	if p.level != "" && jsonrpc.Members(hello["capabilities"])["logging"] != nil {

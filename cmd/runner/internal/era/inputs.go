@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -213,7 +214,7 @@ func missing(needed map[string]any) *jsonrpc.Fault {
 func (t *Translator) tell(c *call, message []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	t.say(ctx, c.origin, message, c.held.session.header())
+	t.say(ctx, c.origin, pipeline.Made(message, nil), c.held.session.header())
 }
 
 // resume goes on with a call that has asked its client something.

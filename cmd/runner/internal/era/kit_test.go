@@ -18,8 +18,10 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // patience is how long a test waits for what must come.
@@ -157,14 +159,18 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	memory := budget.New(0)
+	memory.Calls = share.New(1<<10, 1<<10)
 	p := proxy.New(proxy.Config{
-		Path: "/mcp", Backend: address, Log: slog.New(slog.DiscardHandler),
+		Path: "/mcp", Backend: address, Log: slog.New(slog.DiscardHandler), Memory: memory,
+		Guard: func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+			return pipelinetest.As("X-Login", next)
+		},
 		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			config := era.Config{
 				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
-				Credential: proxy.APIKey, Memory: budget.New(0),
-				Payer: func(r *http.Request) string { return r.Header.Get("X-Login") },
-				Share: func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
+				Credential: proxy.APIKey, Memory: memory,
+				Log: slog.New(slog.DiscardHandler),
 			}
 			edit(&config)
 			return era.New(config, pass, send)

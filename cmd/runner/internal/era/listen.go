@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -49,7 +50,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 			"params.notifications is no filter with at most %d resources", maxSubscriptions))
 		return
 	}
-	leave, err := t.listens.Take(t.config.Share(r), 1)
+	leave, err := t.listens.Take(pipeline.Of(r.Context()).Share(), 1)
 	if err != nil {
 		out.busy(c.id, "TooManySubscriptions: "+err.Error())
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -262,9 +263,9 @@ func (t *Translator) abandon(c *call) {
 	defer c.exchange.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	t.say(ctx, c.origin, notification("notifications/cancelled", jsonrpc.Object{
+	t.say(ctx, c.origin, pipeline.Made(notification("notifications/cancelled", jsonrpc.Object{
 		"requestId": encoded(c.sent), "reason": encoded("the client has left, or is told that the proxy ends"),
-	}), c.held.session.header())
+	}), nil), c.held.session.header())
 }
 
 // refuse answers a call for which there is no session.

@@ -63,10 +63,10 @@ func TestWhatIsNoMessageIsPassedOver(t *testing.T) {
 					translator.state.Store(speaks)
 					body, header = request(1, "prompts/get", jsonrpc.Object{"name": encoded("a")}), http.Header{}
 				}
-				r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(string(body)))
+				r := httptest.NewRequest(http.MethodPost, "/mcp", body)
 				r.Header = header
 				w := httptest.NewRecorder()
-				translator.ServeHTTP(w, r)
+				begun(translator).ServeHTTP(w, r)
 				if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"messages":[]`) {
 					t.Errorf("HTTP %d with %.300s", w.Code, w.Body)
 				}

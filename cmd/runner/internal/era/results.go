@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -24,8 +25,9 @@ func encoded(v any) jsontext.Value {
 	return data
 }
 
-func request(id int64, method string, params jsonrpc.Object) []byte {
-	return encoded(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+func request(id int64, method string, params jsonrpc.Object) *pipeline.Body {
+	return pipeline.Made(encoded(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
+		encoded(id))
 }
 
 func notification(method string, params jsonrpc.Object) []byte {
@@ -74,7 +76,7 @@ func joinedMembers(o jsonrpc.Object) jsontext.Value {
 }
 
 // modernRequest is a request of the modern era, of a client with the given capabilities.
-func modernRequest(id int64, method string, params, meta jsonrpc.Object) []byte {
+func modernRequest(id int64, method string, params, meta jsonrpc.Object) *pipeline.Body {
 	params, meta = with(params, nil), with(meta, jsonrpc.Object{protocol.MetaVersion: encoded(protocol.Modern)})
 	if meta[protocol.MetaCapabilities] == nil {
 		meta[protocol.MetaCapabilities] = jsontext.Value("{}")

@@ -154,10 +154,10 @@ func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
 					backend)
 				translator.state.Store(&found{legacy: true, until: time.Now().Add(time.Hour)})
 				r := httptest.NewRequest(http.MethodPost, "/mcp",
-					strings.NewReader(string(modernRequest(1, "tools/call", jsonrpc.Object{"name": encoded("a")}, nil))))
+					modernRequest(1, "tools/call", jsonrpc.Object{"name": encoded("a")}, nil))
 				r.Header = modernHeaders("tools/call", "a")
 				w := httptest.NewRecorder()
-				translator.ServeHTTP(w, r)
+				begun(translator).ServeHTTP(w, r)
 				if w.Code != tc.code || !strings.Contains(w.Body.String(), tc.want) {
 					t.Errorf("HTTP %d with %.300s", w.Code, w.Body)
 				}

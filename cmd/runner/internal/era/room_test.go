@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // answering is a translator before a backend with one answer.
 func answering(memory *budget.Budget, kind, answer string) *Translator {
-	return New(Config{Memory: memory, Payer: func(*http.Request) string { return "ann" }}, nil,
+	return New(Config{Memory: memory}, nil,
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
 			_, _ = io.WriteString(w, answer)
@@ -38,12 +39,13 @@ func TestALongAnswerHasRoomUntilItIsSent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				memory := budget.New(0)
 				half := int64(share.Half(8 << 20))
-				others, err := memory.Answers.Take("ann", half)
+				others, err := memory.Answers.Take(new(pipeline.Call).Payer(), half)
 				if err != nil {
 					t.Fatal(err)
 				}
-				x := answering(memory, tc.kind, tc.answer).
-					exchange(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody), http.MethodPost, nil, nil)
+				ctx := new(pipeline.Call).In(t.Context())
+				r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", http.NoBody)
+				x := answering(memory, tc.kind, tc.answer).exchange(t.Context(), r, http.MethodPost, nil, nil)
 				defer x.cancel()
 				select {
 				case <-x.words:
@@ -61,7 +63,7 @@ func TestALongAnswerHasRoomUntilItIsSent(t *testing.T) {
 					t.Errorf("%d bytes came", len(said.text))
 				}
 				free := func() bool {
-					leave, err := memory.Answers.Take("ann", half)
+					leave, err := memory.Answers.Take(new(pipeline.Call).Payer(), half)
 					if err == nil {
 						leave()
 					}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -119,7 +120,7 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 	if s.held == nil {
 		s.held = map[profile]*held{}
 	}
-	caller := s.translator.config.Share(r)
+	caller := pipeline.Of(r.Context()).Share()
 	leave, err := s.places.Take(caller, 1)
 	if err != nil {
 		if !s.makeRoom(caller, errors.Is(err, share.ErrOwn)) {

@@ -10,7 +10,6 @@
 package oidc
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
@@ -91,25 +91,12 @@ func New(config Config) *Login {
 }
 
 // Guard lets requests with a valid token through to the next handler, without the
-// token.
+// token. It says in their Call who has sent them.
 func (l *Login) Guard(next http.Handler) http.Handler { return &guard{Login: l, next: next} }
 
 type guard struct {
 	*Login
 	next http.Handler
-}
-
-type callerKey struct{}
-
-// CallerOf is who sent a request that a Guard let through.
-func CallerOf(r *http.Request) authz.Caller {
-	caller, _ := r.Context().Value(callerKey{}).(authz.Caller)
-	return caller
-}
-
-// Identity has who sent a request, and nothing else of it.
-func Identity(r *http.Request) context.Context {
-	return context.WithValue(context.Background(), callerKey{}, CallerOf(r))
 }
 
 // ServeHTTP implements http.Handler.
@@ -147,7 +134,8 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, caller authz.Call
 }
 
 func (g *guard) pass(w http.ResponseWriter, r *http.Request, caller authz.Caller) {
-	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+	pipeline.Of(r.Context()).Authenticated(caller)
+	r = r.WithContext(r.Context())
 	r.Header = r.Header.Clone()
 	r.Header.Del("Authorization")
 	g.next.ServeHTTP(w, r)

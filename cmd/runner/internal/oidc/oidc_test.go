@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 )
 
 const resource = "https://mcp.example.com/echo/mcp"
@@ -41,11 +44,13 @@ func front(p *oidctest.Issuer, now func() time.Time, edit func(*Config)) http.Ha
 		edit(&config)
 	}
 	login := New(config)
-	return login.Describe(login.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	guard := login.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller := pipeline.Of(r.Context()).Caller()
 		w.Header().Set("Content-Type", r.Header.Get("Accept"))
-		fmt.Fprintf(w, "%s with %q", strings.Join(append([]string{CallerOf(r).Subject}, CallerOf(r).Groups...), " "),
+		fmt.Fprintf(w, "%s with %q", strings.Join(append([]string{caller.Subject}, caller.Groups...), " "),
 			r.Header.Get("Authorization"))
-	})))
+	}))
+	return login.Describe(pipelinetest.Begin(guard, budget.New(budget.Default), nil))
 }
 
 func send(h http.Handler, method, target string, header http.Header) *httptest.ResponseRecorder {

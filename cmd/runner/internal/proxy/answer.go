@@ -107,13 +107,16 @@ func (a *answerScan) take(b byte) {
 	}
 }
 
+// maxID is the longest id of a call that is looked for, in bytes.
+const maxID = 64 << 10
+
 // keep keeps a byte of a name at the top level, or of the value of the id.
 func (a *answerScan) keep(b byte) {
 	switch {
 	case a.depth != 1:
 	case !a.value:
 		a.name.keep([]byte{b})
-	case a.name.is(`"id"`) && len(a.text) < remembered:
+	case a.name.is(`"id"`) && len(a.text) < maxID:
 		a.text = append(a.text, b)
 	}
 }

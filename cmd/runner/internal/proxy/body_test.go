@@ -9,117 +9,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 )
-
-func TestCallsAreKnownByTheirBody(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":1,"method":"a"}`:    `1`,
-		`{"jsonrpc":"2.0","id":"x","method":"a"}`:  `"x"`,
-		`{"jsonrpc":"2.0","method":"a"}`:           ``, // a notification
-		`{"jsonrpc":"2.0","id":1,"result":{}}`:     ``, // a response
-		`{"jsonrpc":"2.0","id":null,"method":"a"}`: ``,
-		`[{"jsonrpc":"2.0","id":1,"method":"a"}]`:  ``,
-		`{"jsonrpc":"2.0","id":1,"met`:             ``,
-	} {
-		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
-		b := New(Config{Backend: new(url.URL)}).limited(httptest.NewRecorder(), r)
-		if _, ok := b.call(); ok {
-			t.Errorf("%s: known before it was read", body)
-		}
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			t.Fatal(err)
-		}
-		if c, ok := b.call(); ok != (want != "") || ok && string(c.ID) != want {
-			t.Errorf("%s: got id %s, %v", body, c.ID, ok)
-		}
-	}
-}
-
-// Of a long body the id alone is kept once it has come, and what was kept before counts for who sends it.
-func TestOfALongBodyTheIDIsKept(t *testing.T) {
-	memory := budget.New(budget.Default)
-	p := New(Config{Backend: new(url.URL), Memory: memory, Payer: func(*http.Request) string { return "ann" }})
-	half := int64(share.Half(budget.Default / 8))
-	free := func() bool {
-		leave, err := memory.Bodies.Take("ann", half)
-		if err == nil {
-			leave()
-		}
-		return err == nil
-	}
-	text := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"x":"` + strings.Repeat("x", 60_000) + `"}}`
-	read := func(until int64) *callBody {
-		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(text))
-		b := p.limited(httptest.NewRecorder(), r)
-		_, _ = io.CopyN(io.Discard, r.Body, until)
-		return b
-	}
-	slow := read(50_000)
-	if free() {
-		t.Error("what has come of a slow body is not counted")
-	}
-	slow.end()
-	if !free() || slow.seen != nil {
-		t.Error("something is kept of a body that did not come")
-	}
-	whole := read(1 << 20)
-	if c, ok := whole.call(); !ok || string(c.ID) != "7" || c.Method != "subscriptions/listen" {
-		t.Errorf("the call is %+v, %v", c, ok)
-	}
-	if !free() || whole.seen != nil {
-		t.Error("the body is kept while its call is answered")
-	}
-	leave, err := memory.Bodies.Take("ann", half)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leave()
-	if none := read(1 << 20); none.seen != nil {
-		t.Error("a body is kept for which there is no room")
-	} else if _, ok := none.call(); ok {
-		t.Error("its call is known")
-	}
-}
-
-// closing is a body that was closed at its end, as the server does when the
-// answer begins.
-type closing struct{ read bool }
-
-func (c *closing) Read(p []byte) (int, error) {
-	if c.read {
-		return 0, http.ErrBodyReadAfterClose
-	}
-	c.read = true
-	return copy(p, "{}"), io.EOF
-}
-
-// The transport asks once more whether there is nothing behind a body of a
-// stated length. If the answer is an error, the backend's is cut short: a bare
-// ReverseProxy loses calls that way on a busy machine. MaxBytesReader is what
-// stays at the end.
-func TestBodyStaysAtItsEnd(t *testing.T) {
-	r := httptest.NewRequest(http.MethodPost, "/mcp", io.NopCloser(new(closing)))
-	r.ContentLength = 2
-	ctx, end := context.WithCancel(t.Context())
-	end() // nothing waits for this call
-	r = r.WithContext(ctx)
-	New(Config{Backend: new(url.URL)}).limited(httptest.NewRecorder(), r)
-	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
-		t.Fatalf("got %q, %v", body, err)
-	}
-	if _, err := r.Body.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("asked again it says %v, which cuts the answer short", err)
-	}
-}
 
 // tardy reads on in the body of a request once the client has the beginning of the answer, as a transport does that
 // gets no time in between.
@@ -182,38 +81,16 @@ func TestAnAnswerThatComesBeforeTheEndOfTheBody(t *testing.T) {
 	}
 }
 
-type slow struct{ error }
-
-func (s slow) Read([]byte) (int, error) { return 0, s.error }
-
-func TestBodyHasALimitOfTime(t *testing.T) {
-	var deadlines []time.Time
-	record := func(d time.Time) error {
-		deadlines = append(deadlines, d)
-		return nil
-	}
-	b := &callBody{ReadCloser: io.NopCloser(slow{os.ErrDeadlineExceeded}), deadline: record}
-	if _, err := b.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || b.wrong() == nil ||
-		b.wrong().Status != http.StatusRequestTimeout {
-		t.Errorf("got %v, and %v is wrong", err, b.wrong())
-	}
-	b = &callBody{ReadCloser: io.NopCloser(strings.NewReader("")), deadline: record}
-	if _, err := b.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || b.wrong() != nil {
-		t.Errorf("got %v, and %v is wrong", err, b.wrong())
-	}
-	if len(deadlines) != 1 || !deadlines[0].IsZero() {
-		t.Errorf("after the body the deadlines set are %v, want one that takes it back", deadlines)
-	}
-}
-
 func TestBodyThatComesTooLate(t *testing.T) {
 	b := front(t, Config{}, "http://127.0.0.1:1")
 	r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
-	flight, ctx := b.proxy.traffic.begin(r, &callBody{late: true})
-	defer b.proxy.traffic.end(flight)
+	r.Body, r.ContentLength = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded)), 1
 	w := httptest.NewRecorder()
+	flight, ctx := b.proxy.traffic.begin(r, pipeline.New(w, r, budget.New(budget.Default)).Body)
+	defer b.proxy.traffic.end(flight)
+	_, _ = io.ReadAll(r.Body)
 	b.proxy.failed(w, r.WithContext(ctx), os.ErrDeadlineExceeded)
-	wantFault(t, w.Result(), http.StatusRequestTimeout, CodeBodyRefused, "longer than 1m0s")
+	wantFault(t, w.Result(), http.StatusRequestTimeout, budget.CodeBodyRefused, "longer than 1m0s")
 }
 
 // Of a body that is none the client is told; the backend is not to blame.
@@ -243,7 +120,7 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer response.Body.Close()
-			wantFault(t, response, http.StatusBadRequest, CodeBodyRefused, "cannot be read")
+			wantFault(t, response, http.StatusBadRequest, budget.CodeBodyRefused, "cannot be read")
 			if b.proxy.unreachable.Load() {
 				t.Error("the backend is taken for unreachable")
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -17,10 +18,6 @@ type Denied struct {
 	Code int
 	// Message is all that models read of it: who may not do what, why, and who can change that.
 	Message string
-	// Messages are those of the request's body, and Batch says that they came as a list; nil where there are none to be
-	// read.
-	Messages []jsonrpc.Message
-	Batch    bool
 }
 
 // Deny answers each call of a request, of which none is run: a call of a tool with a result that is an error, as models
@@ -28,11 +25,13 @@ type Denied struct {
 // their answers go to their streams, by next. Where nobody waits for an answer the request itself is wrong (HTTP 400).
 // It returns the status.
 func Deny(w http.ResponseWriter, r *http.Request, next http.Handler, d Denied) (status int) {
-	if d.Batch {
+	// Of what is no message nobody waits for an answer.
+	messages, batch, _ := pipeline.Of(r.Context()).Body.Messages(r) //nolint:errcheck // as above
+	if batch {
 		d.Message = "nothing of this batch is run: " + d.Message
 	}
 	var answers [][]byte
-	for _, m := range d.Messages {
+	for _, m := range messages {
 		if m.Call() {
 			answers = append(answers, d.answer(r.Header, m))
 		}
@@ -47,7 +46,7 @@ func Deny(w http.ResponseWriter, r *http.Request, next http.Handler, d Denied) (
 		return http.StatusBadRequest
 	case len(oldIDs(r)) > 0 && next != nil:
 		return onStream(w, r, next, listed(answers))
-	case d.Batch:
+	case batch:
 		jsonrpc.Write(w, http.StatusOK, listed(answers))
 	default:
 		jsonrpc.Write(w, http.StatusOK, answers[0])

@@ -13,7 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 )
 
 func TestDeny(t *testing.T) {
@@ -55,16 +56,12 @@ func TestDeny(t *testing.T) {
 		"nothing that can be read": {"", "", 400, fmt.Sprintf(fault, "null", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Denied{Code: CodeNotPermitted, Message: "no"}
-			if tc.body != "" {
-				var err error
-				if d.Messages, d.Batch, err = jsonrpc.Parse([]byte(tc.body)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
+			w, r, status := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(tc.body)), 0
 			r.Header.Set("Mcp-Protocol-Version", tc.version)
-			if status := Deny(w, r, nil, d); status != tc.status || w.Code != status || w.Body.String() != tc.want {
+			pipelinetest.Begin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				status = Deny(w, r, nil, Denied{Code: CodeNotPermitted, Message: "no"})
+			}), budget.New(budget.Default), nil).ServeHTTP(w, r)
+			if status != tc.status || w.Code != status || w.Body.String() != tc.want {
 				t.Errorf("%d %d %s\nwant %d %s", status, w.Code, w.Body, tc.status, tc.want)
 			}
 			if header := w.Header(); header.Get("Content-Type") != "application/json" ||

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -92,7 +93,7 @@ type flight struct {
 	ctx     context.Context //nolint:containedctx // one request's; ends also when the proxy ends it
 	cancel  context.CancelCauseFunc
 	request *http.Request
-	body    *callBody
+	body    *pipeline.Body
 	traffic *traffic
 	place   place
 	held    *held    // nil where no stream can be taken
@@ -161,14 +162,14 @@ func newTraffic() *traffic {
 	return &traffic{flights: map[*flight]bool{}, changed: make(chan struct{}, 1)}
 }
 
-func (t *traffic) flight(r *http.Request, body *callBody) *flight {
+func (t *traffic) flight(r *http.Request, body *pipeline.Body) *flight {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	f := &flight{client: r.Context(), cancel: cancel, request: r, body: body, traffic: t}
 	f.ctx = context.WithValue(ctx, flightKey{}, f)
 	return f
 }
 
-func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Context) {
+func (t *traffic) begin(r *http.Request, body *pipeline.Body) (*flight, context.Context) {
 	f := t.flight(r, body)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +179,7 @@ func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Conte
 	}
 	if t.over && r.Method != http.MethodDelete { // sessions are still ended
 		f.cancel(errDraining)
-		body.stop()
+		body.Stop()
 	}
 	return f, f.ctx
 }
@@ -194,7 +195,7 @@ func (t *traffic) end(f *flight) {
 	}
 	delete(t.flights, f)
 	f.cancel(nil)
-	f.body.end()
+	f.body.End()
 	if f.leave != nil {
 		f.leave()
 	}
@@ -238,7 +239,7 @@ func (t *traffic) cancel() {
 	t.over = true
 	for f := range t.flights {
 		f.cancel(errDraining)
-		f.body.stop()
+		f.body.Stop()
 	}
 }
 

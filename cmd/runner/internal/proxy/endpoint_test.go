@@ -67,10 +67,9 @@ func judged(t *testing.T) func(*Config) {
 	return func(c *Config) {
 		c.Guard = func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			return cedar.Middleware(cedar.Config{
-				Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
-				Failed: failed,
+				Policies: policies, Failed: failed,
 				Refuse: func(w http.ResponseWriter, r *http.Request, next http.Handler, why cedar.Refusal) {
-					Deny(w, r, next, Denied{Code: CodeNotPermitted, Message: why.Message, Messages: why.Messages, Batch: why.Batch})
+					Deny(w, r, next, Denied{Code: CodeNotPermitted, Message: why.Message})
 				},
 			})(next)
 		}

@@ -39,9 +39,6 @@ const (
 	CodeDraining = -32014
 	// CodeOriginRefused: a browser sent the request from another site. HTTP 403.
 	CodeOriginRefused = -32015
-	// CodeBodyRefused: the request body is over MaxBody (HTTP 413), took longer
-	// than a minute to arrive (HTTP 408), or cannot be read (HTTP 400).
-	CodeBodyRefused = -32016
 	// CodeNotServed: no MCP endpoint at this path (HTTP 404), or not with this
 	// method (HTTP 405).
 	CodeNotServed = -32017

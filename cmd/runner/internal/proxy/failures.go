@@ -27,20 +27,15 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 
 // why is what the client is told of a call that failed, nil where nobody is there to read it.
 func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
-	var tooLong *http.MaxBytesError
 	var unsealed *unsealed
 	var keyless session.ErrNoKey
-	switch wrong := flight.body.wrong(); {
-	case errors.As(err, &tooLong):
-		return errTooLarge
+	switch wrong := flight.body.Fault(err); {
 	case flight.drained():
 		return errDraining
 	case flight.deserted():
 		return nil // the backend is not to blame
 	case wrong != nil:
 		return wrong
-	case errors.Is(err, budget.ErrBusy):
-		return budget.ErrBusy
 	case errors.As(err, &unsealed):
 		return noKey(unsealed.error)
 	case errors.As(err, &keyless):

@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 )
 
 // An event stream that a GET has opened may be silent for hours. While it is in the hands of net/http it takes the
@@ -120,7 +122,7 @@ func (p *Proxy) open(h *held, r *http.Request, next http.Handler) {
 		}
 		end()
 	}()
-	next.ServeHTTP(h, r.WithContext(ctx))
+	next.ServeHTTP(h, r.WithContext(pipeline.New(h, r, p.config.Memory).In(ctx)))
 	if h.stream == nil {
 		return
 	}

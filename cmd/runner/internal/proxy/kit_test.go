@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
 // patience is how long a test waits for what must come.
@@ -171,3 +173,7 @@ func wait(t *testing.T, what string, done <-chan struct{}) {
 
 // chunk is a part of a body that comes in chunks.
 func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+
+func callerCalled(name string) session.Caller {
+	return session.Caller{Issuer: pipelinetest.Caller(name).Issuer, Subject: name}
+}

@@ -9,11 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/test/golden"
 )
 
@@ -77,10 +75,10 @@ func TestRequestsAreCounted(t *testing.T) {
 				next.ServeHTTP(w, r)
 				return
 			}
-			Deny(w, r, next, Denied{Messages: []jsonrpc.Message{{ID: jsontext.Value("1"), Method: "ping"}}})
+			Deny(w, r, next, Denied{})
 		})
 	}}, obedient(arrived))
-	text(t, b.call(http.MethodPost, "/mcp", "{}", "X-Denied", "yes"))
+	text(t, b.call(http.MethodPost, "/mcp", `{"id":1,"method":"ping"}`, "X-Denied", "yes"))
 	text(t, b.call(http.MethodPost, "/mcp", "{}"))
 	text(t, b.call(http.MethodPost, "/mcp", "{}", "Mcp-Method", "subscriptions/listen"))
 	text(t, b.call(http.MethodPost, "/mcp", "strange"))

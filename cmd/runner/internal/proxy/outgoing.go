@@ -6,11 +6,13 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 )
 
 // longestDirect is the longest body that is read as a whole before it is sent, in bytes. Longer ones, those of no
 // stated length and those that wait for 100 (Continue) are http.Transport's: they are sent while they come.
-const longestDirect = 16 << 10
+const longestDirect = pipeline.Short
 
 // readBody is the body of a call that has been read.
 type readBody struct {
@@ -24,24 +26,27 @@ func (*readBody) Close() error { return nil }
 var errLongBody = errors.New("the request body is longer than its Content-Length")
 
 // gather reads the body of a call that can be made in its goroutine, and puts it in place of the request's. It returns
-// the errors of the body, and errLongBody.
-func gather(request *http.Request) error {
+// the errors of the body, and errLongBody. Of a call whose body a handler has read, that is the body.
+func gather(request *http.Request, read *pipeline.Body) error {
 	n := request.ContentLength
 	if request.Method != http.MethodPost || n <= 0 || n > longestDirect || request.Header["Expect"] != nil ||
 		request.Body == nil || request.Close {
 		return nil
 	}
-	data := make([]byte, n)
 	defer request.Body.Close() //nolint:errcheck // it was read
-	if _, err := io.ReadFull(request.Body, data); err != nil {
-		return err
-	}
-	var more [1]byte
-	switch n, err := request.Body.Read(more[:]); {
-	case n > 0:
-		return errLongBody
-	case err != nil && !errors.Is(err, io.EOF):
-		return err
+	data, whole := read.Take()
+	if !whole {
+		data = make([]byte, n)
+		if _, err := io.ReadFull(request.Body, data); err != nil {
+			return err
+		}
+		var more [1]byte
+		switch n, err := request.Body.Read(more[:]); {
+		case n > 0:
+			return errLongBody
+		case err != nil && !errors.Is(err, io.EOF):
+			return err
+		}
 	}
 	body := new(readBody)
 	body.Reset(data)

@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
@@ -55,17 +56,12 @@ type Config struct {
 	Translate func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
 	// Sessions, if not nil, is how sessions are found. Without it ids pass as they are.
 	Sessions *Sessions
-	// Caller, if not nil, is who sent a request, which the backend is told: it is a bridge, and bounds what one caller has
-	// of it. "" is nobody that is known.
-	Caller func(*http.Request) string
+	// Bridged has the backend told who has a share: it is a bridge, and bounds what one caller has of it.
+	Bridged bool
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
 	// Memory is what is divided among callers; nil is that of the default limit.
 	Memory *budget.Budget
-	// Payer is for whom the memory of a request counts; nil is where it comes from.
-	Payer budget.Payer
-	// LoggedIn is who sent a request, of callers that have logged in; "" for others. Nil is nobody.
-	LoggedIn func(*http.Request) string
 }
 
 // Proxy is an http.Handler. Make it with New, serve it with Server, end it
@@ -88,6 +84,13 @@ type Proxy struct {
 	draining    atomic.Bool
 }
 
+const (
+	// MaxRequestHeader is how long the headers of a request may be, in bytes.
+	MaxRequestHeader = 16 << 10
+	// MaxHeader is how long the headers of an answer may be, in bytes.
+	MaxHeader = 64 << 10
+)
+
 // flushInterval is how long a part of an answer of stated length is held back at
 // most; ReverseProxy sends all other answers on at once. To hold nothing back would
 // send the headers of each answer apart: one more write, and a goroutine.
@@ -97,9 +100,6 @@ const flushInterval = 50 * time.Millisecond
 func New(config Config) *Proxy {
 	if config.Memory == nil {
 		config.Memory = budget.New(budget.Default)
-	}
-	if config.Payer == nil {
-		config.Payer = budget.ByAddress
 	}
 	p := &Proxy{
 		config:  config,
@@ -141,10 +141,7 @@ func New(config Config) *Proxy {
 	if config.Translate != nil {
 		p.within = config.Translate(p.inner, http.HandlerFunc(p.send), p.failed)
 	}
-	p.guarded = p.within
-	if config.LoggedIn != nil {
-		p.guarded = p.shared(p.guarded)
-	}
+	p.guarded = p.shared(p.within)
 	if config.Guard != nil {
 		p.guarded = config.Guard(p.guarded, p.failed)
 	}
@@ -155,7 +152,7 @@ func New(config Config) *Proxy {
 // connections.
 func (p *Proxy) shared(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if who := p.config.LoggedIn(r); who != "" {
+		if who := pipeline.Of(r.Context()).Share(); who != "" {
 			leave, err := p.config.Memory.Calls.Take(who, 1)
 			if err != nil {
 				w.Header().Set("Retry-After", "1")
@@ -171,8 +168,9 @@ func (p *Proxy) shared(next http.Handler) http.Handler {
 // send makes a request that is not the client's own. A drain waits for the client's, and ends that: what it asked for
 // ends by itself, after the backend has been told.
 func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
-	flight := p.traffic.flight(r, p.limited(w, r))
-	defer flight.body.end()
+	body, _ := r.Body.(*pipeline.Body)
+	flight := p.traffic.flight(r, body)
+	defer flight.body.End()
 	defer flight.cancel(nil)
 	flight.ours = true
 	p.inner.ServeHTTP(w, r.WithContext(flight.ctx))
@@ -228,9 +226,10 @@ func (p *Proxy) serve(w *outcome, r *http.Request, next http.Handler) {
 		}
 		return
 	}
-	flight, ctx := p.traffic.begin(r, p.limited(w.ResponseWriter, r)) // it tells the server of a body that is too large
+	call := pipeline.New(w.ResponseWriter, r, p.config.Memory) // it tells the server of a body that is too large
+	flight, ctx := p.traffic.begin(r, call.Body)
 	defer p.traffic.end(flight)
-	next.ServeHTTP(w, r.WithContext(ctx))
+	next.ServeHTTP(w, r.WithContext(call.In(ctx)))
 	w.denied = flight.denied
 }
 
@@ -245,17 +244,14 @@ func (p *Proxy) judge(r *http.Request) *jsonrpc.Fault {
 		r.Method != http.MethodOptions:
 		return jsonrpc.Fail(http.StatusMethodNotAllowed, CodeNotServed,
 			"NotServed: an MCP endpoint takes POST, GET and DELETE")
-	case r.ContentLength > MaxBody:
-		return errTooLarge
+	case r.ContentLength > budget.MaxBody:
+		return budget.ErrTooLong
 	}
 	if err := p.origins.check(r); err != nil {
 		return jsonrpc.Fail(http.StatusForbidden, CodeOriginRefused, "OriginRefused: %v", err)
 	}
 	return nil
 }
-
-var errTooLarge = jsonrpc.Fail(http.StatusRequestEntityTooLarge, CodeBodyRefused,
-	"BodyRefused: the request body is larger than %d bytes", MaxBody)
 
 // response looks at the backend's answer before it is passed on.
 func (p *Proxy) response(response *http.Response) error {

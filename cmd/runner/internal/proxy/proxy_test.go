@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -150,16 +152,22 @@ func sayAll(r *http.Request) {
 // A bridge is told who calls by the proxy alone, and no other backend is.
 func TestABridgeIsToldWhoCalls(t *testing.T) {
 	for name, tc := range map[string]struct {
-		caller func(*http.Request) string
-		want   []string
+		bridged bool
+		caller  string
+		want    []string
 	}{
-		"a bridge":        {func(r *http.Request) string { return "hash of " + r.Method }, []string{"hash of POST"}},
-		"without a login": {func(*http.Request) string { return "" }, nil},
-		"another backend": {nil, nil},
+		"a bridge":        {true, "ann", []string{pipelinetest.Payer("ann")}},
+		"without a login": {true, "", nil},
+		"another backend": {false, "ann", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := seen(t, Config{Caller: tc.caller},
-				func(r *http.Request) { r.Header.Set(protocol.HeaderCaller, "hash of another") })
+			login := func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+				return pipelinetest.As("X-Caller", next)
+			}
+			got := seen(t, Config{Bridged: tc.bridged, Guard: login}, func(r *http.Request) {
+				r.Header.Set(protocol.HeaderCaller, "hash of another")
+				r.Header.Set("X-Caller", tc.caller)
+			})
 			if told := got[protocol.HeaderCaller]; !slices.Equal(told, tc.want) {
 				t.Errorf("it is told %q", told)
 			}
@@ -240,17 +248,18 @@ func TestBodyIsCapped(t *testing.T) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		_, _ = fmt.Fprint(w, n)
 	}))
-	whole := bytes.Repeat([]byte(" "), MaxBody)
-	if got := text(t, b.call(http.MethodPost, "/mcp", string(whole))); got != fmt.Sprint(MaxBody) {
-		t.Errorf("the backend got %s bytes of %d", got, MaxBody)
+	whole := bytes.Repeat([]byte(" "), budget.MaxBody)
+	if got := text(t, b.call(http.MethodPost, "/mcp", string(whole))); got != fmt.Sprint(budget.MaxBody) {
+		t.Errorf("the backend got %s bytes of %d", got, budget.MaxBody)
 	}
 	tooLong := append(whole, ' ')
-	wantFault(t, b.call(http.MethodPost, "/mcp", string(tooLong)), http.StatusRequestEntityTooLarge, CodeBodyRefused,
+	wantFault(t, b.call(http.MethodPost, "/mcp", string(tooLong)), http.StatusRequestEntityTooLarge,
+		budget.CodeBodyRefused,
 		"4194304")
 
 	chunked := b.request(http.MethodPost, "/mcp", "")
 	chunked.Body, chunked.ContentLength = io.NopCloser(bytes.NewReader(tooLong)), -1
-	wantFault(t, b.do(chunked), http.StatusRequestEntityTooLarge, CodeBodyRefused, "4194304")
+	wantFault(t, b.do(chunked), http.StatusRequestEntityTooLarge, budget.CodeBodyRefused, "4194304")
 }
 
 func TestRefusalAnswersEveryCall(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -81,8 +82,8 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	case f.place.own != "":
 		r.Out.Header[protocol.HeaderSession] = []string{f.place.own}
 	}
-	if p.config.Caller != nil {
-		if who := p.config.Caller(r.In); who != "" {
+	if p.config.Bridged {
+		if who := pipeline.Of(r.In.Context()).Share(); who != "" {
 			r.Out.Header[protocol.HeaderCaller] = []string{who}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
@@ -36,8 +37,6 @@ type Sessions struct {
 	// Content is the hash of what the backend's pods are to run, or of where the server
 	// elsewhere is.
 	Content string
-	// Caller is who sent a request.
-	Caller func(*http.Request) session.Caller
 }
 
 // rolloutTime is for how long ids are taken that a proxy gave which was told of other
@@ -86,13 +85,13 @@ func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 	case len(ids) == 0:
 		if f.place.opens = p.pods != nil && opensOld(r); f.place.opens ||
 			r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header) {
-			f.place.begins, f.place.caller = true, p.config.Sessions.Caller(r)
+			f.place.begins, f.place.caller = true, callerOf(r)
 		}
 		return nil
 	case len(ids) > 1:
 		return errSessionUnknown
 	}
-	caller := p.config.Sessions.Caller(r)
+	caller := callerOf(r)
 	s, err := p.config.Sessions.Keys.Open(caller, ids[0])
 	switch {
 	case errors.Is(err, session.ErrUnknown):
@@ -209,6 +208,13 @@ var (
 	errSessionGone = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
 		"SessionNotFound: the backend pod that kept this session is gone: send an initialize to begin another")
 )
+
+// callerOf is whose session it is: a session belongs to who began it, by the name in its token, whatever else another
+// token of the same caller says.
+func callerOf(r *http.Request) session.Caller {
+	caller := pipeline.Of(r.Context()).Caller()
+	return session.Caller{Issuer: caller.Issuer, Subject: caller.Subject}
+}
 
 func noKey(err error) *jsonrpc.Fault {
 	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions,

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
@@ -167,15 +168,15 @@ func (b *backends) sealed(secret string, change ...func(*Config)) Config {
 	config := Config{Sessions: &Sessions{
 		Keys: session.Follow(secret, "echo-session", "uid-1"), Pods: "echo-backend-headless:" + b.port,
 		Content: "0123456789abcdef",
-		Caller:  func(r *http.Request) session.Caller { return callerCalled(r.Header.Get("X-Caller")) },
 	}}
+	config.Guard = func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+		return pipelinetest.As("X-Caller", next)
+	}
 	for _, c := range change {
 		c(&config)
 	}
 	return config
 }
-
-func callerCalled(name string) session.Caller { return session.Caller{Subject: name} }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`
 

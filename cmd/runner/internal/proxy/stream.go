@@ -35,8 +35,8 @@ type stream struct {
 
 func newStream(body io.ReadCloser, f *flight) *stream {
 	s := &stream{body: body, flight: f, lines: lines{atEvent: true}}
-	if call, known := f.body.call(); known {
-		s.lines.answer = newAnswerScan(call.ID)
+	if id := f.body.ID(); id != nil {
+		s.lines.answer = newAnswerScan(id)
 	}
 	return s
 }
@@ -80,20 +80,20 @@ func (s *stream) rest(p []byte) (int, error) {
 // ending is what is still to be said. It is nothing for a call whose id is not
 // known: clients take the end of the stream for its failure.
 func (s *stream) ending() []byte {
-	call, known := s.flight.body.call()
+	id := s.flight.body.ID()
 	switch {
 	case s.lines.answered():
 		return nil
 	case s.flight.request.Method == http.MethodGet, s.lines.identified:
 		return []byte(sse.Resume)
-	case !known:
+	case id == nil:
 		return nil
 	case s.flight.listening() && s.flight.drained():
-		return sse.Message(listenEnd(call.ID))
+		return sse.Message(listenEnd(id))
 	case s.flight.drained():
-		return sse.Message(errDraining.Response(call.ID))
+		return sse.Message(errDraining.Response(id))
 	default:
-		return sse.Message(errGone.Response(call.ID))
+		return sse.Message(errGone.Response(id))
 	}
 }
 

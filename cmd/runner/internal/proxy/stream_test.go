@@ -138,7 +138,7 @@ func TestStreamWhoseBackendBreaksOff(t *testing.T) {
 		"a batch":             {http.MethodPost, `[{"jsonrpc":"2.0","id":12,"method":"tools/call"}]`, first, first},
 		"a standalone stream": {http.MethodGet, "", first, first + "retry: 1000\n\n"},
 		"a body too long to be remembered": {
-			http.MethodPost, `{"id":1,"method":"tools/call","x":"` + strings.Repeat("x", remembered) + `"}`, first, first,
+			http.MethodPost, `{"id":1,"method":"tools/call","x":"` + strings.Repeat("x", 64<<10) + `"}`, first, first,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

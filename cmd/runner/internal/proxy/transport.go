@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
@@ -74,12 +75,16 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	f, _ := request.Context().Value(flightKey{}).(*flight)
 	if t.remote == nil && t.peers == nil {
-		if err := gather(request); err != nil {
+		var body *pipeline.Body
+		if f != nil {
+			body = f.body
+		}
+		if err := gather(request, body); err != nil {
 			return nil, err
 		}
 	}
-	f, _ := request.Context().Value(flightKey{}).(*flight)
 	var response *http.Response
 	var err error
 	switch {

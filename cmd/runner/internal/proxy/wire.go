@@ -110,9 +110,6 @@ func (c *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
-
 // hangUp ends a call at once: the backend is told also where nobody reads.
 func (c *wire) hangUp() { _ = c.Close() } //nolint:errcheck // whoever reads sees it
 

@@ -1,0 +1,329 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+const (
+	// bodyTime is how long a client may take to send a body.
+	bodyTime = time.Minute
+	// remembered is how much of a body that passes is kept until it has come, to find the id of the call if the proxy has
+	// to end its stream. Of more than Short the id alone is kept then.
+	remembered = 64 << 10
+	// Short is the longest body, in bytes, that is kept without room while it passes.
+	Short = 16 << 10
+)
+
+// Body is the body of a request: it passes, or, where a handler asks for its messages, is read as a whole and taken
+// apart, once. What was read as a whole is what the next reader gets. It is kept until that has read it, and counts for
+// the caller as long.
+type Body struct {
+	call     *Call         // nil for what the proxy says itself
+	from     io.ReadCloser // the client; nil for what the proxy says itself
+	deadline func(time.Time) error
+	client   context.Context //nolint:containedctx // one request's; ends when it has been answered, or the client leaves
+	length   int64           // as the client announced it, -1 if it did not
+
+	mu    sync.Mutex // the transport reads while the response is read
+	text  []byte     // what is kept: of a body that passes the beginning
+	leave func()     // gives the room of what is kept back; nil where it has none
+	whole bool       // text is all of it, of which at bytes have been read
+	at    int
+	keeps int  // how many have asked to keep it
+	lost  bool // there was no room
+	ended bool // it came to its end
+	late  bool // the client did not send it in time
+	cut   bool // it cannot be read: a part is malformed, or missing
+
+	parsed   bool
+	messages []jsonrpc.Message
+	batch    bool
+	err      error
+	id       jsontext.Value // of the call, once nothing else is kept
+}
+
+// bounded replaces the body of a request. One without a body gets nil.
+func bounded(c *Call, w http.ResponseWriter, r *http.Request) *Body {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return nil
+	}
+	b := &Body{
+		call:     c,
+		from:     http.MaxBytesReader(w, r.Body, budget.MaxBody),
+		deadline: http.NewResponseController(w).SetReadDeadline,
+		client:   r.Context(),
+		length:   r.ContentLength,
+	}
+	b.setDeadline(time.Now().Add(bodyTime))
+	r.Body = b
+	return b
+}
+
+// Made is what the proxy says itself: a message with an id, or nil for one without.
+func Made(text []byte, id jsontext.Value) *Body {
+	return &Body{text: text, whole: true, ended: true, parsed: true, length: int64(len(text)), id: id}
+}
+
+// setDeadline limits reads of the connection. It must be taken back when the body is read: the server goes on reading,
+// to see the client leave, and would take an expired deadline for that.
+func (b *Body) setDeadline(t time.Time) {
+	// Only recorders in tests have no deadlines.
+	_ = b.deadline(t) //nolint:errcheck // see above
+}
+
+// Messages reads the body as a whole, and takes it apart. The request, which is passed on, says how long it is then. It
+// returns budget.ErrBusy, a *budget.Malformed for what is no message, and the errors of the body.
+func (b *Body) Messages(r *http.Request) (messages []jsonrpc.Message, batch bool, err error) {
+	if b == nil {
+		_, batch, err = budget.Parse(nil)
+		return nil, batch, err
+	}
+	if !b.parsed {
+		b.parsed = true
+		b.messages, b.batch, b.err = b.parse(r.Context())
+	}
+	if b.whole {
+		r.ContentLength, r.TransferEncoding = b.length, nil
+	}
+	return b.messages, b.batch, b.err
+}
+
+func (b *Body) parse(ctx context.Context) (messages []jsonrpc.Message, batch bool, err error) {
+	text, leave, err := b.call.memory.Read(ctx, b.call.Payer(), (*arriving)(b), b.length)
+	if err != nil {
+		leave()
+		return nil, false, err
+	}
+	b.mu.Lock()
+	b.text, b.length, b.leave, b.whole = text, int64(len(text)), leave, true
+	b.mu.Unlock()
+	done, err := b.Turn(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	return budget.Parse(text)
+}
+
+// Turn waits until it is the turn of a body that was read as a whole, as budget.Turn has it.
+func (b *Body) Turn(ctx context.Context) (done func(), err error) {
+	return b.call.memory.Turn(ctx, b.call.Payer(), int(b.length))
+}
+
+// Size is how long a body is that was read as a whole.
+func (b *Body) Size() int64 { return b.length }
+
+// Keep has messages of the body, and the room of the body, outlast its next reader, until done is called.
+func (b *Body) Keep() (done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.keeps++
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.keeps--; b.at == len(b.text) {
+			b.letGo()
+		}
+	})
+}
+
+// Take is a body that was read as a whole, for who sends it at once. It is false for any other.
+func (b *Body) Take() (text []byte, whole bool) {
+	if b == nil {
+		return nil, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.whole || b.at > 0 {
+		return nil, false
+	}
+	text, b.at = b.text, len(b.text)
+	b.letGo()
+	return text, true
+}
+
+// letGo keeps the id alone. The lock is held.
+func (b *Body) letGo() {
+	if b.keeps > 0 {
+		return
+	}
+	b.id = b.idOf().Clone()
+	b.text, b.messages, b.at = nil, nil, 0
+	b.giveBack()
+}
+
+func (b *Body) giveBack() {
+	if b.leave != nil {
+		b.leave()
+		b.leave = nil
+	}
+}
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	if b.whole {
+		defer b.mu.Unlock()
+		n := copy(p, b.text[b.at:])
+		if b.at += n; b.at == len(b.text) {
+			b.letGo()
+		}
+		if n == 0 {
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+	b.mu.Unlock()
+	n, err := b.receive(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.remember(p[:n])
+	if errors.Is(err, io.EOF) && b.leave != nil {
+		b.letGo()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *Body) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.whole {
+		b.at = len(b.text)
+		b.letGo()
+		return nil
+	}
+	return b.from.Close()
+}
+
+// arriving is a body as it comes.
+type arriving Body
+
+// Read implements io.Reader.
+func (a *arriving) Read(p []byte) (int, error) { return (*Body)(a).receive(p) }
+
+// receive reads what the client sends.
+func (b *Body) receive(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if errors.Is(err, http.ErrBodyReadAfterClose) {
+		// The backend has begun to answer before it had the whole body, and the server has taken the rest. For an error the
+		// transport would cut the answer (https://go.dev/issue/40747), and an end would pass for that of the whole body.
+		<-b.client.Done()
+		return n, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if errors.Is(err, io.EOF) {
+		b.ended = true
+		b.setDeadline(time.Time{})
+	}
+	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
+	b.cut = b.cut || err != nil && !errors.Is(err, io.EOF)
+	return n, err
+}
+
+// remember keeps what passes, in one piece of the right size if that is known beforehand.
+func (b *Body) remember(p []byte) {
+	if b.length >= remembered || len(p) == 0 || b.lost {
+		return
+	}
+	if b.leave == nil && max(b.length, int64(len(b.text)+len(p))) > Short {
+		var err error
+		if b.leave, err = b.call.memory.Bodies.Take(b.call.Payer(), remembered); err != nil {
+			b.text, b.lost = nil, true
+			return
+		}
+	}
+	if b.text == nil {
+		b.text = make([]byte, 0, max(int(b.length), len(p)))
+	}
+	b.text = append(b.text, p[:min(len(p), remembered-len(b.text))]...)
+}
+
+// End lets go of what is kept, also of the id.
+func (b *Body) End() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text, b.messages, b.at, b.lost = nil, nil, 0, true
+	b.giveBack()
+}
+
+// Stop ends the wait for a client that is still sending the body.
+func (b *Body) Stop() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.setDeadline(time.Unix(1, 0))
+	}
+}
+
+// Fault is what is wrong with a body, of which err is the error, nil for nothing.
+func (b *Body) Fault(err error) *jsonrpc.Fault {
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		return budget.ErrTooLong
+	case errors.Is(err, budget.ErrBusy):
+		return budget.ErrBusy
+	case b == nil:
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.late:
+		return jsonrpc.Fail(http.StatusRequestTimeout, budget.CodeBodyRefused,
+			"BodyRefused: the request body took longer than %s",
+			bodyTime)
+	case b.cut:
+		return jsonrpc.Fail(http.StatusBadRequest, budget.CodeBodyRefused,
+			"BodyRefused: the request body cannot be read: send it whole, framed as its headers say")
+	}
+	return nil
+}
+
+// ID is the id of the call. It is nil for what is not one request with an id: notifications, responses, batches, and
+// bodies that have not come, or were too long to be remembered.
+func (b *Body) ID() jsontext.Value {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.idOf()
+}
+
+// idOf is ID. The lock is held.
+func (b *Body) idOf() jsontext.Value {
+	if b.id != nil {
+		return b.id
+	}
+	messages, batch, err := b.messages, b.batch, b.err
+	if !b.parsed {
+		if !b.ended || b.lost || b.length >= remembered || len(b.text) >= remembered {
+			return nil
+		}
+		messages, batch, err = jsonrpc.Parse(b.text)
+	}
+	if err != nil || batch || len(messages) == 0 || !messages[0].Call() {
+		return nil
+	}
+	return messages[0].ID
+}
