@@ -119,20 +119,16 @@ func copyShared(from, to client.Object) {
 	switch from := from.(type) {
 	case *v1alpha1.MCPServer:
 		to := to.(*v1alpha1.MCPServer)
-		to.Spec.ProxyWorkloadSpec, to.Spec.Replicas, to.Status = sharedSpec(&from.Spec.ProxyWorkloadSpec), from.Spec.Replicas,
-			from.Status
+		to.Spec, to.Status = from.Spec.OnlyConfigRefs(), from.Status
+		to.Spec.Suspend, to.Spec.ProgressDeadlineSeconds = from.Spec.Suspend, from.Spec.ProgressDeadlineSeconds
+		to.Spec.Replicas = from.Spec.Replicas
 	case *v1alpha1.MCPRemoteProxy:
 		to := to.(*v1alpha1.MCPRemoteProxy)
-		to.Spec.ProxyWorkloadSpec, to.Status = sharedSpec(&from.Spec.ProxyWorkloadSpec), from.Status
+		to.Spec.ProxyWorkloadSpec, to.Status = from.Spec.OnlyConfigRefs(), from.Status
+		to.Spec.Suspend, to.Spec.ProgressDeadlineSeconds = from.Spec.Suspend, from.Spec.ProgressDeadlineSeconds
 	case frame.Object:
 		*to.(frame.Object).GetConfigStatus() = *from.GetConfigStatus()
 	}
-}
-
-func sharedSpec(from *v1alpha1.ProxyWorkloadSpec) v1alpha1.ProxyWorkloadSpec {
-	small := from.OnlyConfigRefs()
-	small.Suspend, small.ProgressDeadlineSeconds = from.Suspend, from.ProgressDeadlineSeconds
-	return small
 }
 
 // trimChild drops from a child, in place, what no pass reads: nearly all that the runner writes, such as the

@@ -167,7 +167,8 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 	for _, kind := range []client.Object{
 		&v1alpha1.MCPServer{
 			Spec: v1alpha1.MCPServerSpec{
-				Args: []string{megabyte}, ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+				Args: []string{megabyte}, ToolConfigRef: &v1alpha1.LocalReference{Name: "t"},
+				ExternalAuthConfigRef: &v1alpha1.LocalReference{Name: "e"}, ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
 					Suspend: true, AuthzConfigRef: authz,
 					OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: login.LocalReference, Scopes: []string{megabyte}},
 				},
@@ -206,6 +207,7 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 		if server, ok := small.(kinds.Object); ok {
 			spec := server.GetProxySpec()
 			if !reflect.DeepEqual(spec.OIDCConfigRef, login) || !reflect.DeepEqual(spec.AuthzConfigRef, authz) ||
+				!slices.Equal(server.ConfigRefs(), obj.(kinds.Object).ConfigRefs()) ||
 				server.GetProxyStatus().Workload.Generation != 7 {
 				t.Errorf("of a %T it keeps %+v", kind, server)
 			}

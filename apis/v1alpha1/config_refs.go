@@ -38,40 +38,53 @@ func (s *MCPServer) ConfigRefs() []ConfigRef { return s.Spec.ConfigRefs() }
 func (p *MCPRemoteProxy) ConfigRefs() []ConfigRef { return p.Spec.ConfigRefs() }
 
 // ConfigRefs are the references to shared configurations, sorted by field.
-func (s *MCPServerSpec) ConfigRefs() []ConfigRef {
-	return configRefs(&s.ProxyWorkloadSpec, s.ExternalAuthConfigRef, s.ToolConfigRef)
-}
-
-// ConfigRefs are the references to shared configurations, sorted by field.
-func (s *ProxyWorkloadSpec) ConfigRefs() []ConfigRef { return configRefs(s, nil, nil) }
-
-func configRefs(s *ProxyWorkloadSpec, externalAuth, tools *LocalReference) (refs []ConfigRef) {
-	for _, f := range configFields(s, externalAuth, tools) {
-		if f.ref != nil {
-			refs = append(refs, ConfigRef{Kind: f.kind, Name: f.ref.Name, Field: f.field})
+func (s *MCPServerSpec) ConfigRefs() (refs []ConfigRef) {
+	for _, f := range configFields {
+		if ref := f.get(s); ref != nil {
+			refs = append(refs, ConfigRef{Kind: f.kind, Name: ref.Name, Field: f.field})
 		}
 	}
 	return refs
 }
 
+// ConfigRefs are the references to shared configurations, sorted by field.
+func (s *ProxyWorkloadSpec) ConfigRefs() []ConfigRef {
+	return (&MCPServerSpec{ProxyWorkloadSpec: *s}).ConfigRefs()
+}
+
 // configField is a field of a spec that refers to a kind of shared configuration.
 type configField struct {
 	kind, field string
-	ref         *LocalReference
+	get         func(*MCPServerSpec) *LocalReference
+	set         func(*MCPServerSpec, *LocalReference)
 }
 
-func configFields(s *ProxyWorkloadSpec, externalAuth, tools *LocalReference) []configField {
-	return []configField{
-		{"MCPAuthzConfig", "authzConfigRef", s.AuthzConfigRef},
-		{"MCPExternalAuthConfig", "externalAuthConfigRef", externalAuth},
-		{"MCPOIDCConfig", "oidcConfigRef", s.OIDCConfigRef.local()},
-		{"MCPToolConfig", "toolConfigRef", tools},
-	}
+// configFields has a line for each kind, sorted by field.
+var configFields = []configField{
+	{
+		"MCPAuthzConfig", "authzConfigRef", func(s *MCPServerSpec) *LocalReference { return s.AuthzConfigRef },
+		func(s *MCPServerSpec, ref *LocalReference) { s.AuthzConfigRef = ref },
+	},
+	{
+		"MCPExternalAuthConfig", "externalAuthConfigRef",
+		func(s *MCPServerSpec) *LocalReference { return s.ExternalAuthConfigRef },
+		func(s *MCPServerSpec, ref *LocalReference) { s.ExternalAuthConfigRef = ref },
+	},
+	{
+		"MCPOIDCConfig", "oidcConfigRef", func(s *MCPServerSpec) *LocalReference { return s.OIDCConfigRef.local() },
+		func(s *MCPServerSpec, ref *LocalReference) {
+			s.OIDCConfigRef = &OIDCConfigReference{LocalReference: *ref}
+		},
+	},
+	{
+		"MCPToolConfig", "toolConfigRef", func(s *MCPServerSpec) *LocalReference { return s.ToolConfigRef },
+		func(s *MCPServerSpec, ref *LocalReference) { s.ToolConfigRef = ref },
+	},
 }
 
 // ConfigField is the field of a spec that refers to a kind of shared configuration, empty if none does.
 func ConfigField(kind string) string {
-	for _, f := range configFields(&ProxyWorkloadSpec{}, nil, nil) {
+	for _, f := range configFields {
 		if f.kind == kind {
 			return f.field
 		}
@@ -79,14 +92,19 @@ func ConfigField(kind string) string {
 	return ""
 }
 
-// OnlyConfigRefs is a spec that has of this one the names of the configurations and nothing
-// else.
-func (s *ProxyWorkloadSpec) OnlyConfigRefs() ProxyWorkloadSpec {
-	only := ProxyWorkloadSpec{AuthzConfigRef: s.AuthzConfigRef}
-	if ref := s.OIDCConfigRef.local(); ref != nil {
-		only.OIDCConfigRef = &OIDCConfigReference{LocalReference: *ref}
+// OnlyConfigRefs is a spec that has of this one the names of the configurations and nothing else.
+func (s *MCPServerSpec) OnlyConfigRefs() (only MCPServerSpec) {
+	for _, f := range configFields {
+		if ref := f.get(s); ref != nil {
+			f.set(&only, ref)
+		}
 	}
 	return only
+}
+
+// OnlyConfigRefs is a spec that has of this one the names of the configurations and nothing else.
+func (s *ProxyWorkloadSpec) OnlyConfigRefs() ProxyWorkloadSpec {
+	return (&MCPServerSpec{ProxyWorkloadSpec: *s}).OnlyConfigRefs().ProxyWorkloadSpec
 }
 
 func (r *OIDCConfigReference) local() *LocalReference {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
@@ -264,30 +265,19 @@ func Carried(template *corev1.PodTemplateSpec) string {
 	return ""
 }
 
-// guards are the proxy's checks as an annotation; none without any.
+// guards are the proxy's access checks as an annotation; none without any.
 func guards(proxy runconfig.Proxy) map[string]string {
-	var names []string
-	if proxy.Authentication != nil {
-		names = append(names, "authentication")
-	}
-	if proxy.Authorization != nil {
-		names = append(names, "authorization")
-	}
-	if len(names) == 0 {
+	names := Guards(proxy)
+	if names == "" {
 		return nil
 	}
-	return map[string]string{AnnotationGuards: strings.Join(names, ",")}
+	return map[string]string{AnnotationGuards: names}
 }
 
-// Guarded reports whether a proxy pod with these annotations makes all checks of proxy, whatever its policies are.
-func Guarded(annotations map[string]string, proxy runconfig.Proxy) bool {
-	return HasGuards(annotations, Guards(proxy))
-}
+// Guards names the access checks of a proxy, whatever its policies are.
+func Guards(proxy runconfig.Proxy) string { return strings.Join(registry.AccessChecks(proxy), ",") }
 
-// Guards names the checks of a proxy, whatever its policies are.
-func Guards(proxy runconfig.Proxy) string { return guards(proxy)[AnnotationGuards] }
-
-// HasGuards is Guarded for the result of Guards.
+// HasGuards reports whether a proxy pod with these annotations makes all checks that Guards named.
 func HasGuards(annotations map[string]string, guards string) bool {
 	has := strings.Split(annotations[AnnotationGuards], ",")
 	for guard := range strings.SplitSeq(guards, ",") {

@@ -67,13 +67,13 @@ func pullPolicy(image string) corev1.PullPolicy {
 // (https://github.com/distribution/reference/blob/v0.6.0/reference.go); identifier matches what is no name, though
 // the grammar allows it.
 var (
-	reference = regexp.MustCompile(`^(?:(?:` + registry + `)/)?` + component + `(?:/` + component +
+	reference = regexp.MustCompile(`^(?:(?:` + domain + `)/)?` + component + `(?:/` + component +
 		`)*(?::(\w[\w.-]{0,127}))?(@[A-Za-z][\w+.-]*:[0-9a-fA-F]{32,})?$`)
 
 	identifier = regexp.MustCompile(`^[a-f0-9]{64}$`)
 )
 
 const (
-	registry  = `(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?`
+	domain    = `(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?`
 	component = `[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*`
 )

@@ -42,7 +42,7 @@ func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 		if got.Hash != "" || got.proxy != nil || got.Content.Backend.Image != "" {
 			t.Errorf("%s is rendered", name)
 		}
-		if podtemplate.Guarded(nil, got.Content.Proxy) == tc.guards {
+		if podtemplate.HasGuards(nil, podtemplate.Guards(got.Content.Proxy)) == tc.guards {
 			t.Errorf("%s: what makes no checks may go on: %t", name, tc.guards)
 		}
 	}
@@ -59,8 +59,8 @@ func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 			t.Errorf("%s: %.300v", field, got.Problems)
 		}
 	}
-	if got := render(server, options); podtemplate.Guarded(map[string]string{podtemplate.AnnotationGuards: ""},
-		got.Content.Proxy) != podtemplate.Guarded(nil, whole.Content.Proxy) {
+	if got := render(server, options); podtemplate.Guards(got.Content.Proxy) !=
+		podtemplate.Guards(whole.Content.Proxy) {
 		t.Error("it asks for other checks than the whole one")
 	}
 }

@@ -13,14 +13,17 @@ import (
 	"github.com/freehold-dev/freehold/test/library/toy"
 )
 
-// ofOneKind are names that only what is special about a kind of configuration has.
-var ofOneKind = regexp.MustCompile(`(OIDC|Authz)Config`)
+// ofOneKind are names that only what is special about a kind of configuration has: of its types, and of what it
+// states in a run config.
+var ofOneKind = regexp.MustCompile(`(OIDC|Authz)Config|^Authorization$`)
 
 // special is what a kind of configuration touches: its types, its row, its package, its line, and
 // what becomes one when others' objects are converted.
 var special = []string{
 	"apis/v1alpha1", "apis/contract", "applyconfig/...", "controllers/configs/authz", "controllers/configs/oidc",
 	"cmd/kubectl-freehold/internal/conversion", "test/...", "hack/...",
+	// What enforces it.
+	"apis/runconfig", "cmd/runner/...",
 	// Policies that a server states itself.
 	"controllers/workload",
 }

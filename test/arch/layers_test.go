@@ -40,8 +40,8 @@ var layers = map[string][]string{
 	"controllers/kinds":      {"apis/...", "applyconfig/..."},
 	"controllers/rollout":    {"apis/...", "controllers/conditions", "controllers/kinds"},
 	"controllers/podtemplate": {
-		"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/revision",
-		"controllers/runspec",
+		"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/configs/registry",
+		"controllers/revision", "controllers/runspec",
 	},
 	"controllers/workload": {
 		"apis/...", "applyconfig/...", "controllers/configs/authz", "controllers/configs/frame",
@@ -76,11 +76,9 @@ var layers = map[string][]string{
 		below...),
 	"controllers/mcpserver/report": append([]string{"controllers/mcpserver/snapshot", "controllers/mcpserver/plan"},
 		below...),
-	"controllers/mcpserver/act":    append([]string{"controllers/mcpserver/..."}, below...),
-	"controllers/virtualmcpserver": below,
-	"controllers/mcpgroup":         below,
-	"controllers/configs":          below,
-	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
+	"controllers/mcpserver/act": append([]string{"controllers/mcpserver/..."}, below...),
+	"controllers/configs":       below,
+	"controllers":               {"apis/...", "applyconfig/...", "controllers/..."},
 
 	"cmd/internal/...": {"apis/printable"},
 	"cmd/operator/...": {

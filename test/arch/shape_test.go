@@ -19,10 +19,7 @@ const (
 )
 
 // controllers are the packages that P5 speaks of: one kind each.
-var controllers = []string{
-	"controllers/mcpserver", "controllers/mcpremoteproxy", "controllers/virtualmcpserver",
-	"controllers/mcpgroup", "controllers/configs",
-}
+var controllers = []string{"controllers/mcpserver", "controllers/configs"}
 
 // verbs are the files of a controller: a reader who knows one knows all.
 var verbs = []string{"controller", "watches", "observe", "desired", "status"}

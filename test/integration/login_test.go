@@ -100,8 +100,7 @@ var _ = It("A login is shared, followed, and missed", func() {
 	notReady(s, "echo", v1alpha1.ReasonConfigNotFound)
 	s.Read(proxy)
 	Expect(*proxy.Spec.Replicas).To(BeEquivalentTo(1))
-	Expect(podtemplate.Guarded(proxy.Spec.Template.Annotations,
-		runconfig.Proxy{Authentication: &runconfig.Authentication{}})).To(BeTrue())
+	Expect(podtemplate.HasGuards(proxy.Spec.Template.Annotations, "authentication")).To(BeTrue())
 
 	s.Apply(git, fmt.Sprintf(login(""), 60))
 	ready(s, "echo")

@@ -172,7 +172,7 @@ func neverOpen(servers, pods *kit.Recording) {
 			claim := revision.Revision{Generation: live.Status.Workload.Generation, Hash: live.Status.Workload.Hash}
 			Expect(carries).To(Equal(claim), "%s is Ready at %s, and pod %s has other content", live.Name, live.ResourceVersion,
 				name)
-			Expect(podtemplate.Guarded(pod.Annotations, asks)).
+			Expect(podtemplate.HasGuards(pod.Annotations, podtemplate.Guards(asks))).
 				To(BeTrue(), "%s is Ready at %s, and pod %s does not hold calls against it", live.Name, live.ResourceVersion, name)
 		}
 	}

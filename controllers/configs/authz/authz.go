@@ -50,6 +50,9 @@ func (Kind) Check(object frame.Object) frame.Verdict {
 	return verdict
 }
 
+// AccessCheck is that of calls.
+func (Kind) AccessCheck() string { return "authorization" }
+
 // Guard states policies that allow no call.
 func (Kind) Guard(proxy *runconfig.Proxy, _ frame.Referrer) {
 	proxy.Authorization = &runconfig.Authorization{}

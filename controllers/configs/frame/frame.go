@@ -32,10 +32,13 @@ type Kind interface {
 	Intent(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration
 	// Check is what an object says, whoever refers to it. It may take long: a store asks once for each spec.
 	Check(Object) Verdict
+	// AccessCheck names the check that a proxy makes of calls by a configuration of the kind, empty for a kind by which
+	// no call is refused. A proxy whose pods do not carry that name stops once the check is asked for.
+	AccessCheck() string
 	// Guard states that the proxy holds calls against an object of the kind, and what the
 	// workload itself says in its reference. No call passes.
 	Guard(*runconfig.Proxy, Referrer)
-	// Before is what an object contributed to the run config of a proxy, nil for nothing.
+	// Before is what an object contributed to the run config of a proxy, nil where neither that nor Guard is in it.
 	Before(*runconfig.Proxy) Contribution
 }
 

@@ -51,6 +51,9 @@ func (Kind) Check(object frame.Object) frame.Verdict {
 	return frame.Contributes(login{authentication(spec)})
 }
 
+// AccessCheck is that of callers.
+func (Kind) AccessCheck() string { return "authentication" }
+
 // Guard states which tokens the workload asks for, of no issuer.
 func (Kind) Guard(proxy *runconfig.Proxy, of frame.Referrer) { login{}.state(proxy, of) }
 

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/authz"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
@@ -47,8 +48,21 @@ func Bind(workload referring, found frame.Set) frame.Set {
 	return set
 }
 
-// Guards reports whether a workload refers to a configuration that the proxy holds calls against.
-func Guards(workload referring) bool { return len(Bind(workload, nil)) > 0 }
+// Guards reports whether a workload refers to a configuration by which the proxy refuses calls.
+func Guards(workload referring) bool {
+	return slices.ContainsFunc(Bind(workload, nil), func(b frame.Bound) bool { return b.Rules.AccessCheck() != "" })
+}
+
+// AccessChecks names the access checks that a proxy makes, whoever states what they go by, sorted.
+func AccessChecks(proxy runconfig.Proxy) (names []string) {
+	for _, k := range all {
+		if name := k.AccessCheck(); name != "" && k.Before(&proxy) != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 // NotEnforced are the fields of a workload that refer to kinds that there are not.
 func NotEnforced(workload referring) (fields []string) {

@@ -81,8 +81,16 @@ func (Kind) Check(object frame.Object) frame.Verdict {
 // Guard lets no origin in.
 func (Kind) Guard(proxy *runconfig.Proxy, _ frame.Referrer) { proxy.AllowedOrigins = []string{"none"} }
 
+// AccessCheck is by origins.
+func (Kind) AccessCheck() string { return "origins" }
+
 // Before are the origins of a run config.
-func (Kind) Before(ran *runconfig.Proxy) frame.Contribution { return origins(ran.AllowedOrigins) }
+func (Kind) Before(ran *runconfig.Proxy) frame.Contribution {
+	if len(ran.AllowedOrigins) == 0 {
+		return nil
+	}
+	return origins(ran.AllowedOrigins)
+}
 
 type origins []string
 
