@@ -20,7 +20,7 @@ type Action any
 type When int
 
 const (
-	// Always takes a step, unless one before it ended the pass.
+	// Always takes a step, unless one before it ended the pass, or the claim was refused.
 	Always When = iota
 	// ClaimRefused takes a step where the claim was refused, after which no other is taken.
 	ClaimRefused

@@ -20,8 +20,7 @@ import (
 // new leader begins anew.
 const SlowNode = 50 * time.Second
 
-// lookAgain is when a server that stops is looked at again where no event comes, and how often a failed stop of the
-// proxies is tried again: more often than a growing backoff would, as it has to come true in time.
+// lookAgain is when a server that stops is looked at again where no event comes.
 const lookAgain = 5 * time.Second
 
 func hidden(s *snapshot.Snapshot) time.Duration {

@@ -52,7 +52,8 @@ type Digests struct {
 	Before *Digest
 }
 
-// mostProblems is how many problems are remembered: a condition names fewer.
+// mostProblems is how many problems are remembered: one more than a condition names, so that it can say that there are
+// more.
 const mostProblems = 21
 
 // remembered is of how many inputs the digest is kept, and lately of how many what was rendered, which is many times
