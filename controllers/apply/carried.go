@@ -52,25 +52,25 @@ func intentOf(ac runtime.ApplyConfiguration, opts []Option) digest {
 	return digestOf(data)
 }
 
-// Found remembers that live matches the caller's name of an intent, if the Apply with outcome done sent nothing. The
-// intent is about the object and not about its status. Nothing is remembered while the cache lacks our last write,
-// because then that write is what matches.
-func (w *Writer) Found(live client.Object, intent string, done Outcome) {
+// RememberAs gives the intent that live was found to match the caller's name, if the Apply with outcome done sent
+// nothing. The intent is about the object and not about its status. Nothing is remembered while the cache lacks our
+// last write, because then that write is what matches.
+func (w *Writer) RememberAs(live client.Object, name string, done Outcome) {
 	if last, ok := w.remembered(live); ok && done.Result == Unchanged {
-		last.name = intent
+		last.name = name
 		w.applier.upToDate.Add(upToDateKey{live.GetUID(), w.manager}, last)
 	}
 }
 
-// Carried names the intent that Found remembered for live, if live, except for its status, is still that object. An
-// Apply of that intent would then change nothing, so the caller need not build it. It is empty for none.
-func (w *Writer) Carried(live client.Object) string {
+// RememberedAs is the name that RememberAs gave, if live, except for its status, is still that object. An Apply of that
+// intent would then change nothing, so the caller need not build it. It is empty for none.
+func (w *Writer) RememberedAs(live client.Object) string {
 	last, _ := w.remembered(live)
 	return last.name
 }
 
-// found remembers what came of an Apply.
-func (w *Writer) found(live client.Object, intent digest, done Outcome, status bool) {
+// remember keeps what came of an Apply.
+func (w *Writer) remember(live client.Object, intent digest, done Outcome, status bool) {
 	if absent(live) || live.GetUID() == "" || intent == (digest{}) {
 		return
 	}

@@ -45,7 +45,7 @@ func TestAnIntentIsReadAgainWhereItMayBeLost(t *testing.T) {
 		if w.matches(live, intentOf(intent, nil)) {
 			t.Fatal("it is taken for found before it was")
 		}
-		w.found(live, intentOf(intent, nil), found, false)
+		w.remember(live, intentOf(intent, nil), found, false)
 		for _, edit := range tc.edits {
 			edit(live)
 		}
@@ -59,7 +59,7 @@ func TestWhatWasFoundIsOfOneIntent(t *testing.T) {
 	w, live := writerOf(mine), carrying(t, "5")
 	found := Outcome{UID: live.UID, ResourceVersion: live.ResourceVersion}
 	asked := intentOf(yamlIntent(t, deployed), nil)
-	w.found(live, asked, found, false)
+	w.remember(live, asked, found, false)
 	if other := intentOf(yamlIntent(t, deployed), []Option{AtVersion}); w.matches(live, other) {
 		t.Error("it is that of other options")
 	}
@@ -67,17 +67,17 @@ func TestWhatWasFoundIsOfOneIntent(t *testing.T) {
 		t.Error("it is that of another manager")
 	}
 	// What is on its way to the cache is another content than what the cache shows.
-	w.found(live, intentOf(yamlIntent(t, baseServer+`}}`), nil),
+	w.remember(live, intentOf(yamlIntent(t, baseServer+`}}`), nil),
 		Outcome{Result: Configured, UID: live.UID, ResourceVersion: "7"}, false)
 	if w.matches(live, asked) {
 		t.Error("other content was written since")
 	}
-	w.found(live, asked, Outcome{UID: live.UID, ResourceVersion: "7"}, false)
+	w.remember(live, asked, Outcome{UID: live.UID, ResourceVersion: "7"}, false)
 	if w.matches(live, asked) {
 		t.Error("it was found in what the cache does not show")
 	}
 	// A status has no generation.
-	w.found(live, asked, found, true)
+	w.remember(live, asked, found, true)
 	if live.ResourceVersion = "6"; w.matches(live, asked) {
 		t.Error("the status may be another one")
 	}
@@ -101,16 +101,16 @@ func carrying(t *testing.T, version string) *appsv1.Deployment {
 func TestAnIntentHasTheCallersName(t *testing.T) {
 	w, live := writerOf(mine), carrying(t, "5")
 	found := Outcome{UID: live.UID, ResourceVersion: live.ResourceVersion}
-	if w.Found(live, "first", found); w.Carried(live) != "" {
+	if w.RememberAs(live, "first", found); w.RememberedAs(live) != "" {
 		t.Error("nothing was found, and it has a name")
 	}
-	w.found(live, intentOf(yamlIntent(t, deployed), nil), found, false)
-	w.Found(live, "first", found)
-	if live.ResourceVersion = "6"; w.Carried(live) != "first" {
-		t.Errorf("it is called %q", w.Carried(live))
+	w.remember(live, intentOf(yamlIntent(t, deployed), nil), found, false)
+	w.RememberAs(live, "first", found)
+	if live.ResourceVersion = "6"; w.RememberedAs(live) != "first" {
+		t.Errorf("it is called %q", w.RememberedAs(live))
 	}
 	live.Generation, live.ResourceVersion = live.Generation+1, "7"
-	if w.Carried(live) != "" {
-		t.Errorf("it has changed, and is called %q", w.Carried(live))
+	if w.RememberedAs(live) != "" {
+		t.Errorf("it has changed, and is called %q", w.RememberedAs(live))
 	}
 }

@@ -93,7 +93,7 @@ func (w *Writer) Apply(
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying %s %s as %s: %w", in.gvk.Kind, in.key, w.manager, err)
 	}
-	w.found(live, asked, outcome, in.has("status"))
+	w.remember(live, asked, outcome, in.has("status"))
 	return outcome, nil
 }
 

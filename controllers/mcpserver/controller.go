@@ -2,8 +2,8 @@
 // here, the backend by the runner in the proxy pod. It reconciles MCPRemoteProxies too,
 // which have no backend (controllers/kinds).
 //
-// Read Reconcile first. It has four steps, each a package: snapshot has all reads, plan decides by them and by the
-// digest of the content that package render makes, act writes, and report words what is so.
+// Read Reconcile first. It has three steps, each a package: snapshot has all reads, plan decides by them and by the
+// digest of the content that package render makes, and act takes the plan's steps, of which the last is a report.
 package mcpserver
 
 import (
@@ -42,7 +42,7 @@ func New(
 	reader *snapshot.Reader, applier *apply.Applier, recorder events.EventRecorder,
 	release podtemplate.Release,
 ) *Reconciler {
-	reader.Carried = applier.As(reader.Kind.ChildrenManager).Carried
+	reader.RememberedAs = applier.As(reader.Kind.ChildrenManager).RememberedAs
 	return &Reconciler{
 		Core: reconcile.NewCore(applier, recorder, framed(reader.Kind)), kind: reader.Kind, reader: reader,
 		renderer: render.New(release), Large: &reconcile.LargeQueue{},

@@ -131,7 +131,7 @@ func (x *pass) runConfig(ctx context.Context, a plan.ApplyRunConfig) error {
 	}
 	done, err := x.Apply(ctx, x.s.Kind.ChildrenManager, a.Live, config, x.opts...)
 	if err == nil {
-		x.Applier.As(x.s.Kind.ChildrenManager).Found(a.Live, a.Name, done)
+		x.Applier.As(x.s.Kind.ChildrenManager).RememberAs(a.Live, a.Name, done)
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (x *pass) gatedProxy(ctx context.Context, proxy *snapshot.Proxy, a plan.App
 	}
 	done, err := x.Apply(ctx, x.s.Kind.ChildrenManager, proxy.Live, intent, opts...)
 	if err == nil && proxy.Exists() && a.Kept == nil {
-		x.Applier.As(x.s.Kind.ChildrenManager).Found(proxy.Live, a.Name, done)
+		x.Applier.As(x.s.Kind.ChildrenManager).RememberAs(proxy.Live, a.Name, done)
 	}
 	if err == nil && done.Result == apply.Configured && len(left) > 0 {
 		report.HostAccess(x.Pass, left)

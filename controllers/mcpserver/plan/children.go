@@ -61,13 +61,13 @@ func (m *maker) converge() {
 func (m *maker) content(group *Plan) {
 	if config := m.s.RunConfig(m.Target); !m.Digest.Short {
 		name := m.named()
-		if config == nil || m.s.Found[config.UID] != name {
+		if config == nil || m.s.RememberedAs[config.UID] != name {
 			group.always(ApplyRunConfig{config, name})
 		}
 	}
 	proxy, live := m.proxy(), m.s.Proxy()
 	if !live.Exists() ||
-		m.s.Found[live.Live.UID] != proxy.Name && revision.Gate(m.Target, true, live.Revision) != revision.StandBack {
+		m.s.RememberedAs[live.Live.UID] != proxy.Name && revision.Gate(m.Target, true, live.Revision) != revision.StandBack {
 		group.always(proxy)
 	}
 }

@@ -39,8 +39,8 @@ type Reader struct {
 	Percent int
 	// Complaints are those about pods; nil for none.
 	Complaints *complaints.Store
-	// Carried names the intent that an object was found to be as (apply.Writer.Carried); nil where none is remembered.
-	Carried func(client.Object) string
+	// RememberedAs is that of the writer of children (apply.Writer); nil where nothing is remembered.
+	RememberedAs func(client.Object) string
 
 	// Claims are those of this process.
 	Claims Claims
@@ -102,7 +102,7 @@ func (r *Reader) Read(
 		return nil, err
 	}
 	s.Refused = r.refused(ctx, s)
-	s.Found = r.found(s)
+	s.RememberedAs = r.rememberedAs(s)
 	return s, nil
 }
 

@@ -24,19 +24,19 @@ func (s *Snapshot) RunConfig(rev revision.Revision) *metav1.PartialObjectMetadat
 	return nil
 }
 
-// found names what the proxy and its run configs were found to be as.
-func (r *Reader) found(s *Snapshot) map[types.UID]string {
-	found := map[types.UID]string{}
-	if r.Carried == nil {
-		return found
+// rememberedAs are the names of the intents that the proxy and its run configs were found to match.
+func (r *Reader) rememberedAs(s *Snapshot) map[types.UID]string {
+	names := map[types.UID]string{}
+	if r.RememberedAs == nil {
+		return names
 	}
 	if proxy := s.Proxy(); proxy.Exists() {
-		found[proxy.Live.UID] = r.Carried(proxy.Live)
+		names[proxy.Live.UID] = r.RememberedAs(proxy.Live)
 	}
 	for i := range s.runConfigs {
-		found[s.runConfigs[i].UID] = r.Carried(&s.runConfigs[i])
+		names[s.runConfigs[i].UID] = r.RememberedAs(&s.runConfigs[i])
 	}
-	return found
+	return names
 }
 
 // spare is how many run configs stay that no pod mounts, while a rollout goes on.

@@ -47,8 +47,8 @@ type Objects struct {
 // TrackID names the proxy and the backend of one content.
 type TrackID string
 
-// Incumbent is the track that serves.
-const Incumbent TrackID = ""
+// Incumbent is the track that serves, and the only one: content that is tried beside it is another one.
+const Incumbent TrackID = "incumbent"
 
 // Track is the proxy and the backend of one content, and what stands around the backend.
 type Track struct {
@@ -87,9 +87,9 @@ type Snapshot struct {
 	Held    Held
 	// Settling is how much longer the numbers of the backend's pods may be on their way, 0 if they are not.
 	Settling time.Duration
-	// Found names the intents that the writer found the children to be as that carry content, by uid. Those need not
-	// be rendered again.
-	Found map[types.UID]string
+	// RememberedAs are the names of the intents that the writer found the children to match which carry content, by uid.
+	// Those need not be rendered again.
+	RememberedAs map[types.UID]string
 	// Last is what the status said before this pass.
 	Last Reported
 
