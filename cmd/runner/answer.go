@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -129,6 +131,11 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 			at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
 	case r.ours() && r.reason == v1alpha1.ReasonNotMCP:
 		return conditions.False(r.reason, printable.Line(r.detail, maxName))
+	case r.ours() && r.reason == v1alpha1.ReasonNotAsked:
+		return conditions.Finding{
+			Status: metav1.ConditionUnknown, Reason: r.reason,
+			Message: "the cluster's DNS names no pod of the backend that is ready",
+		}
 	case r.noSessions():
 		return conditions.False(v1alpha1.ReasonNotAnswering,
 			fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", printable.Line(r.detail, maxWords)))

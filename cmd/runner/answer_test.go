@@ -76,6 +76,13 @@ func TestWhoAnswered(t *testing.T) {
 			},
 			"the Secret echo-session does not exist: write one",
 		},
+		"the proxy, before any pod is ready": {
+			reply{
+				status: 503, code: proxy.CodeBackendStarting, said: "BackendStarting: none", reason: "NotAsked",
+				detail: "none of its pods is ready",
+			},
+			"the cluster's DNS names no pod of the backend that is ready",
+		},
 		"a backend with a code of the proxy's": {
 			reply{status: 503, code: proxy.CodeNoSessions, said: "NoSessions: none"},
 			"answers MCP at /mcp with HTTP 503",

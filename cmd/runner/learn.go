@@ -105,7 +105,7 @@ func partial(f backend.Facts) bool {
 // ready, and whose Service is not known or led to everywhere yet.
 func lasts(reason string, attempts int, since time.Duration) bool {
 	return (attempts >= patience || since >= patience*askTimeout) &&
-		(reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
+		(reason != v1alpha1.ReasonNotAnswering && reason != v1alpha1.ReasonNotAsked || since > dnsMemory)
 }
 
 // askTime is how long one asking may take: a bridge starts its server for the question of its era, and for a session.

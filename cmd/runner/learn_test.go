@@ -443,6 +443,7 @@ func TestABackendThatIsNotReachableYetIsNotCalledBroken(t *testing.T) {
 		"too early for that":        {"NotMCP", patience - 1, time.Second, false},
 		"nothing answers":           {"NotAnswering", patience + 2, 2 * dnsMemory, true},
 		"DNS may not know it yet":   {"NotAnswering", patience, 2 * time.Second, false},
+		"nor a pod of it":           {"NotAsked", patience, 2 * time.Second, false},
 		"it has not answered twice": {"NotAnswering", 2, 2 * askTimeout, false},
 		"each asking takes long":    {"NotAnswering", 2, patience * askTimeout, true},
 	} {

@@ -58,17 +58,17 @@ func (p *Proxy) unreached(err error) *jsonrpc.Fault {
 	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
 		p.config.Log.Warn("the backend does not answer", "backend", p.config.Backend.Host, "error", err)
 	}
-	host, why := p.config.Backend.Host, remote.Why(err)
+	host, reason, why := p.config.Backend.Host, v1alpha1.ReasonNotAnswering, remote.Why(err)
 	if errors.Is(err, errNoPods) {
-		why = errNoPods.Error()
+		reason, why = v1alpha1.ReasonNotAsked, errNoPods.Error()
 	}
 	if p.config.Remote == nil {
 		host = p.config.Backend.Hostname() // the port of its Service is none that its author wrote
 	}
 	if !p.backend.answered.Load() {
 		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
-			"BackendStarting: the backend %s has not answered yet: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
+			"BackendStarting: the backend %s has not answered yet: %s", host, why).Because(reason, why)
 	}
 	return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable,
-		"BackendUnreachable: no answer from the backend %s: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
+		"BackendUnreachable: no answer from the backend %s: %s", host, why).Because(reason, why)
 }

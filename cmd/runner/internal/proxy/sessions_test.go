@@ -417,6 +417,9 @@ func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, none)
 	f.proxy.backend.dialer.Present.Store(false)
 	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, none)
+	if said := text(t, f.call(http.MethodPost, "/mcp", initialize)); !strings.Contains(said, `"reason":"NotAsked"`) {
+		t.Errorf("who decides by it reads %s", said)
+	}
 	b.mu.Lock()
 	b.ready = []netip.Addr{b.pods[0].address}
 	b.mu.Unlock()
