@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
 const (
@@ -54,9 +56,10 @@ type pods struct {
 	mu     sync.Mutex
 	known  []netip.Addr // sorted
 	ports  map[netip.Addr]uint16
-	at     time.Time // when the resolver last answered
-	tried  time.Time // when it was last asked
-	failed error     // why there is no answer, nor one that is new enough
+	gone   map[netip.Addr]bool // those that the resolver has named and does not any more, at most mostGone
+	at     time.Time           // when the resolver last answered
+	tried  time.Time           // when it was last asked
+	failed error               // why there is no answer, nor one that is new enough
 	turn   int
 }
 
@@ -140,13 +143,41 @@ func (p *pods) learn(found []netip.Addr) {
 		}
 	}
 	maps.Copy(ports, p.last.ports)
+	before := p.known
 	p.known, p.at = found, p.tried
 	if len(p.last.ports) > 0 {
 		p.known = slices.SortedFunc(maps.Keys(p.last.ports), netip.Addr.Compare)
 	}
+	before = slices.AppendSeq(slices.Clone(before), maps.Keys(p.ports))
 	if p.ports != nil || p.last.ports != nil {
 		p.ports = ports
 	}
+	p.forget(before)
+}
+
+// mostGone is of how many pods it is known that they have left.
+const mostGone = 64
+
+// forget keeps which of these pods are named no more.
+func (p *pods) forget(before []netip.Addr) {
+	named := func(pod netip.Addr) bool { return slices.Contains(p.known, pod) || p.ports[pod] != 0 }
+	maps.DeleteFunc(p.gone, func(pod netip.Addr, _ bool) bool { return named(pod) })
+	for _, pod := range before {
+		if named(pod) {
+			continue
+		}
+		if p.gone == nil || len(p.gone) >= mostGone {
+			p.gone = map[netip.Addr]bool{}
+		}
+		p.gone[pod] = true
+	}
+}
+
+// left reports whether a pod was one of the backend's, and is none any more: it ends, or is not ready.
+func (p *pods) left(pod netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gone[pod]
 }
 
 // addresses are those of a name, sorted, none if there is no such name.
@@ -257,25 +288,26 @@ func (p *pods) among(known []netip.Addr, pod netip.Addr) bool {
 
 // places are where a pod may take what begins there: where the resolver says, and then where pods of the content listen
 // that the API server has, since a pod that refuses connections may be newer than the resolver's answer. One of which
-// it has never said anything, and says other ports of others, is a new one, or of this proxy's own content.
+// it has never said anything is a new one, or of this proxy's own content, or ends. Where the pod may have a bridge
+// that comes first: whoever listens there is one, and at another port its server may listen past it.
 func (p *pods) places(pod netip.Addr) (places []netip.AddrPort) {
+	if p.named == "" {
+		return []netip.AddrPort{netip.AddrPortFrom(pod, p.port)}
+	}
 	p.mu.Lock()
-	said, some := p.ports[pod], p.ports != nil
+	said := p.ports[pod]
 	p.mu.Unlock()
-	var standing uint16
-	if p.named != "" {
-		standing = uint16(p.standing.Load()) //nolint:gosec // it is a port
-	}
+	standing := uint16(p.standing.Load()) //nolint:gosec // it is a port
 	ports := []uint16{said, cmp.Or(standing, p.port)}
-	switch {
-	case said == 0 && some:
-		ports = []uint16{standing, p.port}
-	case said == 0:
-		ports = []uint16{p.port, standing}
+	if said == 0 {
+		ports = []uint16{runconfig.BridgePort, standing, p.port}
 	}
-	for _, port := range slices.Compact(ports) {
-		if port != 0 {
-			places = append(places, netip.AddrPortFrom(pod, port))
+	if slices.Contains(ports, runconfig.BridgePort) {
+		ports = slices.Insert(ports, 0, runconfig.BridgePort)
+	}
+	for _, port := range ports {
+		if place := netip.AddrPortFrom(pod, port); port != 0 && !slices.Contains(places, place) {
+			places = append(places, place)
 		}
 	}
 	return places

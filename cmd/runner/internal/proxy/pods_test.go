@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
 var errAway = errors.New("the resolver is away")
@@ -53,7 +55,7 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 	record := func(target string, port uint16) *net.SRV { return &net.SRV{Target: target, Port: port} }
 	p, now := newPods("pods.:8080"), time.Now()
 	p.named, p.standing, p.now = "mcp", &atomic.Int32{}, func() time.Time { return now }
-	p.standing.Store(9441)
+	p.standing.Store(9090)
 	for _, step := range []struct {
 		name    string
 		all     []netip.Addr
@@ -65,7 +67,7 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 	}{
 		{
 			"a resolver that knows no ports", both, nil, &net.DNSError{IsNotFound: true}, both,
-			[2]string{"10.0.0.1:8080", "10.0.0.2:8080"},
+			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
 			1,
 		},
 		{
@@ -84,45 +86,45 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 		},
 		{
 			"one of new content", both,
-			[]*net.SRV{record("one.", 8080), record("two.", 9441)},
+			[]*net.SRV{record("one.", 8080), record("two.", 9090)},
 			nil, both,
-			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:8080", "10.0.0.2:9090"},
 			3,
 		},
-		{"a resolver that fails", both, nil, errAway, both, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 1},
+		{"a resolver that fails", both, nil, errAway, both, [2]string{"10.0.0.1:8080", "10.0.0.2:9090"}, 1},
 		{
 			"the older pod in one answer alone", both,
-			[]*net.SRV{record("two.", 9441)},
+			[]*net.SRV{record("two.", 9090)},
 			nil, two,
-			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:8080", "10.0.0.2:9090"},
 			2,
 		},
 		{
 			"the newer pod in one answer alone", one,
-			[]*net.SRV{record("two.", 9441)},
+			[]*net.SRV{record("two.", 9090)},
 			nil, two,
-			[2]string{"10.0.0.1:8080", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:8080", "10.0.0.2:9090"},
 			2,
 		},
 		{
 			"the older pod ends, and its address is a new one's", two,
-			[]*net.SRV{record("two.", 9441)},
+			[]*net.SRV{record("two.", 9090)},
 			nil, two,
-			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:9441", "10.0.0.2:9090"},
 			2,
 		},
 		{
 			"the same again, later", two,
-			[]*net.SRV{record("two.", 9441)},
+			[]*net.SRV{record("two.", 9090)},
 			nil, two,
-			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:9441", "10.0.0.2:9090"},
 			1,
 		},
 		{
 			"a new pod has its address", both,
-			[]*net.SRV{record("one.", 9441), record("two.", 9441)},
+			[]*net.SRV{record("one.", 9090), record("two.", 9090)},
 			nil, both,
-			[2]string{"10.0.0.1:9441", "10.0.0.2:9441"},
+			[2]string{"10.0.0.1:9090", "10.0.0.2:9090"},
 			3,
 		},
 	} {
@@ -156,18 +158,21 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 // Where the resolver is behind, a pod may be newer than what it says of the port, and is tried where new pods listen.
 func TestWhereAPodMayTakeWhatBegins(t *testing.T) {
 	pod, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	const bridge = runconfig.BridgePort
 	for name, tc := range map[string]struct {
 		ports    map[netip.Addr]uint16
 		standing int32
 		want     []uint16
 	}{
-		"the resolver says it":                   {map[netip.Addr]uint16{pod: 2, other: 4}, 3, []uint16{2, 3}},
-		"it says what stands":                    {map[netip.Addr]uint16{pod: 3, other: 4}, 3, []uint16{3}},
-		"what stands is not known":               {map[netip.Addr]uint16{pod: 2, other: 4}, 0, []uint16{2, 1}},
-		"it says the ports of others":            {map[netip.Addr]uint16{other: 4}, 3, []uint16{3, 1}},
-		"of others, and what stands is unknown":  {map[netip.Addr]uint16{other: 4}, 0, []uint16{1}},
-		"a resolver that knows no ports":         {nil, 3, []uint16{1, 3}},
-		"no ports, and what stands is not known": {nil, 0, []uint16{1}},
+		"the resolver says it":                  {map[netip.Addr]uint16{pod: 2, other: 4}, 3, []uint16{2, 3}},
+		"it says what stands":                   {map[netip.Addr]uint16{pod: 3, other: 4}, 3, []uint16{3}},
+		"what stands is not known":              {map[netip.Addr]uint16{pod: 2, other: 4}, 0, []uint16{2, 1}},
+		"it says the ports of others":           {map[netip.Addr]uint16{other: 4}, 3, []uint16{bridge, 3, 1}},
+		"of others, and what stands is unknown": {map[netip.Addr]uint16{other: 4}, 0, []uint16{bridge, 1}},
+		"a resolver that knows no ports":        {nil, 3, []uint16{bridge, 3, 1}},
+		"new pods have a bridge":                {map[netip.Addr]uint16{pod: 2}, bridge, []uint16{bridge, 2}},
+		"older pods have one":                   {map[netip.Addr]uint16{pod: bridge}, 3, []uint16{bridge, 3}},
+		"all have one":                          {map[netip.Addr]uint16{pod: bridge}, bridge, []uint16{bridge}},
 	} {
 		p := newPods("pods.:1")
 		p.named, p.standing, p.ports = "mcp", &atomic.Int32{}, tc.ports
@@ -324,18 +329,8 @@ func TestASessionOfAPodThatIsGoneReachesNoStranger(t *testing.T) {
 // listens the session says. At the port of newer pods its server may listen past its bridge.
 func TestASessionIsCalledWhereItBegan(t *testing.T) {
 	b, secret := newBackends(t, 1), secretOf(t)
-	past := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "sessionid must be provided", http.StatusBadRequest)
-	}))
-	_ = past.Listener.Close()
-	var err error
-	if past.Listener, err = net.Listen("tcp", b.pods[0].address.String()+":0"); err != nil {
-		t.Fatal(err)
-	}
-	past.Start()
-	t.Cleanup(past.Close)
 	before, after := b.before(secret), b.before(secret)
-	newer := past.Listener.Addr().(*net.TCPAddr).Port
+	newer := b.past(b.pods[0])
 	after.proxy.pods.said(netip.MustParseAddr("127.0.0.12"), newer, newer)
 	id, pod := before.open()
 	if got := answered(t, after.in(id, http.MethodPost, "x")); got["pod"] != pod {
@@ -346,6 +341,38 @@ func TestASessionIsCalledWhereItBegan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 		})
+	}
+}
+
+// past is the port of a server behind the bridge that the pod is, which answers nobody who comes past that.
+func (b *backends) past(p *pod) (port int) {
+	b.t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "sessionid must be provided", http.StatusBadRequest)
+	}))
+	_ = server.Listener.Close()
+	var err error
+	if server.Listener, err = net.Listen("tcp", p.address.String()+":0"); err != nil {
+		b.t.Fatal(err)
+	}
+	server.Start()
+	b.t.Cleanup(server.Close)
+	return server.Listener.Addr().(*net.TCPAddr).Port
+}
+
+// A proxy that starts as the only pod ends may have an answer that still has the pod, and one that says no port any
+// more.
+func TestAPodWithABridgeIsNotCalledPastIt(t *testing.T) {
+	b := &backends{t: t, port: strconv.Itoa(runconfig.BridgePort)}
+	ends := b.start(netip.MustParseAddr("127.0.0.77"))
+	f, newer := b.before(secretOf(t)), b.past(ends)
+	f.proxy.pods.said(ends.address, newer, newer)
+	f.proxy.pods.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
+		return "", nil, &net.DNSError{IsNotFound: true}
+	}
+	id, pod := f.open()
+	if got := answered(t, f.in(id, http.MethodPost, "x")); got["pod"] != pod {
+		t.Errorf("a call of the session at %s: %v", pod, got)
 	}
 }
 

@@ -118,12 +118,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 
 // placeAtPod judges whether the pod of a session is still there.
 func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *jsonrpc.Fault {
-	now, memory := p.pods.now(), dnsMemory
-	if f.ours {
-		// This proxy began the session, and so knew the pod, and can begin another elsewhere: a
-		// call must not go to a pod that ends.
-		memory = freshPods
-	}
+	now := p.pods.now()
 	if s.Content != p.content && now.Sub(s.Issued) > rolloutTime && now.Sub(p.started) > rolloutTime {
 		return errSessionGone
 	}
@@ -132,8 +127,8 @@ func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *jsonr
 	switch {
 	case err != nil:
 		return p.unreached(err)
-	case !has && now.Sub(s.Issued) > memory && some:
-		return errSessionGone
+	case !has && some && (now.Sub(s.Issued) > dnsMemory || p.pods.left(s.Pod.Addr())):
+		return errSessionGone // a call must not be at a pod when that ends
 	case !has && now.Sub(s.Issued) > dnsMemory:
 		return p.unreached(errNoPods)
 	}
