@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,7 +46,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := references.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	said, err := watchComplaints(mgr, options.Namespaces)
+	said, err := watchComplaints(ctx, mgr, options.Namespaces)
 	if err != nil {
 		return err
 	}
@@ -79,14 +80,21 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// watchComplaints keeps Events about pods of these namespaces while the manager runs.
-func watchComplaints(mgr ctrl.Manager, namespaces []string) (*complaints.Store, error) {
+// watchComplaints keeps Events about pods of these namespaces, and why kubelet ended pods, while the manager runs.
+func watchComplaints(ctx context.Context, mgr ctrl.Manager, namespaces []string) (*complaints.Store, error) {
 	reader, err := client.NewWithWatch(mgr.GetConfig(),
 		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("building the reader of Events: %w", err)
 	}
 	said := &complaints.Store{}
+	pods, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
+	if err != nil {
+		return nil, fmt.Errorf("building the watch of pods: %w", err)
+	}
+	if _, err := pods.AddEventHandler(said.OfPods()); err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
 	return said, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return said.Watch(ctx, reader, namespaces)
 	}))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -190,10 +191,14 @@ func trimPod(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// trimPodStatus keeps the phase, and of a pod that is not ending what keeps it from being ready.
+// trimPodStatus keeps the phase, of a pod that is not ending what keeps it from being ready, and of one that has failed
+// why, which kubelet may say nowhere else (controllers/complaints).
 func trimPodStatus(status *corev1.PodStatus, ending bool) corev1.PodStatus {
 	small := corev1.PodStatus{Phase: status.Phase}
-	if ending {
+	switch {
+	case status.Phase == corev1.PodFailed:
+		small.Reason, small.Message = truncated(status.Reason), conditions.Plain(status.Message)
+	case ending:
 		return small
 	}
 	small.InitContainerStatuses = containerStates(status.InitContainerStatuses)

@@ -326,6 +326,20 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	if err != nil || !equality.Semantic.DeepEqual(kept, &read) {
 		t.Errorf("it keeps %+v (%v), want %+v", kept, err, read)
 	}
+	// Of a pod that has failed it keeps why, in bounds.
+	for _, phase := range []corev1.PodPhase{corev1.PodFailed, corev1.PodPending} {
+		ended := &corev1.Pod{Status: corev1.PodStatus{
+			Phase: phase, Reason: "Evicted",
+			Message: strings.Repeat("full ", 1000),
+		}}
+		if _, err := newInterner().trim(ended); err != nil {
+			t.Fatal(err)
+		}
+		if failed := phase == corev1.PodFailed; (ended.Status.Reason == "Evicted") != failed ||
+			strings.HasPrefix(ended.Status.Message, "full full") != failed || len(ended.Status.Message) > 2000 {
+			t.Errorf("of a pod that is %s it keeps %q, %q", phase, ended.Status.Reason, ended.Status.Message)
+		}
+	}
 }
 
 // Kubelet reports each step of a start, and of an end: few of them change what is kept, and wake somebody.

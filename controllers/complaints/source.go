@@ -47,6 +47,21 @@ func (s *Store) Watch(ctx context.Context, c client.WithWatch, namespaces []stri
 	return nil
 }
 
+// OfPods adds why kubelet ended a pod of a cache, from the pod's status: kubelet drops Events about a pod that had
+// many, and the status says the same until the pod is deleted, as a StatefulSet's is at once.
+func (s *Store) OfPods() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    s.ended,
+		UpdateFunc: func(_, pod any) { s.ended(pod) },
+		DeleteFunc: func(obj any) {
+			if last, unknown := obj.(toolscache.DeletedFinalStateUnknown); unknown {
+				obj = last.Obj
+			}
+			s.ended(obj)
+		},
+	}
+}
+
 // paged lists in pages, each processed before the next one, so that foreign Events take no memory.
 type paged struct{ *toolscache.ListWatch }
 

@@ -1,10 +1,11 @@
-// Package complaints keeps Warning Events about the pods of Freehold's servers: kubelet and other controllers report
-// some problems nowhere else. Start with Store; source.go fills it.
+// Package complaints keeps Warning Events about the pods of Freehold's servers, since kubelet and other controllers
+// report some problems nowhere else, and why kubelet ended a pod. Start with Store; source.go fills it.
 package complaints
 
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,7 +38,8 @@ type Store struct {
 	wakes      []func(namespace, key string)
 }
 
-// kept is a complaint about a pod of the server with this key, and the name of its last Event.
+// kept is a complaint about a pod of the server with this key, and the name of its last Event, empty if the pod itself
+// says it.
 type kept struct {
 	conditions.Complaint
 	key, event string
@@ -82,12 +84,25 @@ func (s *Store) OnNews(wake func(namespace, key string)) {
 
 // add keeps an Event about a pod that may be ours.
 func (s *Store) add(e *corev1.Event) {
-	k := complaint(e)
+	s.tell(e.Namespace, complaint(e))
+}
+
+// ended keeps why kubelet ended a pod that may be ours.
+func (s *Store) ended(obj any) {
+	if pod, ok := obj.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodFailed {
+		if k := end(pod); k.Ends() {
+			s.tell(pod.Namespace, k)
+		}
+	}
+}
+
+// tell keeps a complaint, and wakes whose pod it is about.
+func (s *Store) tell(namespace string, k kept) {
 	if k.key == "" {
 		return
 	}
-	for _, wake := range s.keep(e.Namespace, k) {
-		wake(e.Namespace, k.key)
+	for _, wake := range s.keep(namespace, k) {
+		wake(namespace, k.key)
 	}
 }
 
@@ -98,8 +113,8 @@ func (s *Store) keep(namespace string, k kept) (wakes []func(namespace, key stri
 	all, news := s.namespaces[namespace], true
 	if i := slices.IndexFunc(all, func(old kept) bool { return old.repeats(&k) }); i >= 0 {
 		old := all[i]
-		if k.Last.Before(old.Last) {
-			return nil // a list has its Events in any order
+		if k.Last.Before(old.Last) || k.UID == old.UID && k.Ends() {
+			return nil // a list has its Events in any order, and a pod ends once
 		}
 		if k.First.After(old.First) && k.First.Sub(old.Last) < Lull {
 			k.First = old.First
@@ -172,7 +187,7 @@ func (s *Store) forget(namespace string, gone func(event string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := 0; i < len(s.namespaces[namespace]); i++ {
-		if gone(s.namespaces[namespace][i].event) {
+		if event := s.namespaces[namespace][i].event; event != "" && gone(event) {
 			s.drop(namespace, i)
 			i--
 		}
@@ -203,16 +218,41 @@ func complaint(e *corev1.Event) kept {
 	}}
 }
 
+// rejected is what kubelet puts before the message of its Event in the status of a pod that it does not take
+// (pkg/kubelet: rejectPod).
+const rejected = "Pod was rejected: "
+
+// end reads from a pod that failed why, and when by its node's clock.
+func end(pod *corev1.Pod) kept {
+	last := pod.CreationTimestamp.Time
+	for _, c := range pod.Status.Conditions {
+		last = later(last, c.LastTransitionTime.Time)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil {
+			last = later(last, t.FinishedAt.Time)
+		}
+	}
+	key, component := workload.OfPod(pod.Name)
+	return kept{key: key, Complaint: conditions.Complaint{
+		Pod: pod.Name, UID: pod.UID, Component: component, Reason: pod.Status.Reason,
+		Words: conditions.Plain(strings.TrimPrefix(pod.Status.Message, rejected)), First: last, Last: last,
+	}}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // times are an Event's first and last occurrence by its node's clock, not earlier than its creation.
 func times(e *corev1.Event) (first, last time.Time) {
 	first, last = e.FirstTimestamp.Time, e.LastTimestamp.Time
-	for _, at := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {
-		if last.Before(at) {
-			last = at
-		}
-	}
-	if e.Series != nil && last.Before(e.Series.LastObservedTime.Time) {
-		last = e.Series.LastObservedTime.Time
+	last = later(later(last, e.EventTime.Time), e.CreationTimestamp.Time)
+	if e.Series != nil {
+		last = later(last, e.Series.LastObservedTime.Time)
 	}
 	if first.IsZero() {
 		first = cmp.Or(e.EventTime.Time, e.CreationTimestamp.Time, last)

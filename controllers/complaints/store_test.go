@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -28,6 +30,20 @@ func says(name, pod string, uid types.UID, reason, message string, first, last t
 	}
 }
 
+// failed is a pod that failed at this time after noon.
+func failed(uid types.UID, reason, message string, at time.Duration) *corev1.Pod {
+	end := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(noon.Add(at))}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "echo-backend-0", UID: uid, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)),
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodFailed, Reason: reason, Message: message,
+			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &end}}},
+		},
+	}
+}
+
 // shown are complaints in short.
 func shown(all []conditions.Complaint) (texts []string) {
 	for _, c := range all {
@@ -38,7 +54,7 @@ func shown(all []conditions.Complaint) (texts []string) {
 }
 
 type keeping struct {
-	events []*corev1.Event
+	events []client.Object // Events, and pods
 	key    string
 	want   []string
 	news   int
@@ -60,27 +76,27 @@ func keeps() map[string]keeping {
 		&corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Minute))}
 	return map[string]keeping{
 		"nothing":           {nil, "echo", nil, 0},
-		"of no pod of ours": {[]*corev1.Event{mount("a", "postgres-0", "1", 0, 0)}, "echo", nil, 0},
+		"of no pod of ours": {[]client.Object{mount("a", "postgres-0", "1", 0, 0)}, "echo", nil, 0},
 		"a container's": {
-			[]*corev1.Event{of},
+			[]client.Object{of},
 			"echo",
 			[]string{"backend echo-backend-0 1 Unhealthy server: no, 0s to 0s"},
 			1,
 		},
 		"of a remote proxy": {
-			[]*corev1.Event{mount("a", "echo-proxy-remote-7d9-x2x4z", "1", 0, 0)},
+			[]client.Object{mount("a", "echo-proxy-remote-7d9-x2x4z", "1", 0, 0)},
 			"echo.remote",
 			[]string{"proxy echo-proxy-remote-7d9-x2x4z 1 FailedMount : no, 0s to 0s"},
 			1,
 		},
 		"an Event of later kind": {
-			[]*corev1.Event{series},
+			[]client.Object{series},
 			"echo",
 			[]string{"proxy echo-proxy-7d9-x2x4z 1 FailedMount : no, 0s to 1m0s"},
 			1,
 		},
 		"said again, which is news once it lasts": {
-			[]*corev1.Event{
+			[]client.Object{
 				mount("a", "echo-backend-0", "1", 0, 0), mount("a", "echo-backend-0", "1", 0, 9*time.Second),
 				mount("a", "echo-backend-0", "1", 0, 10*time.Second), mount("a", "echo-backend-0", "1", 0, time.Minute),
 			},
@@ -89,7 +105,7 @@ func keeps() map[string]keeping {
 			2,
 		},
 		"of two pods": {
-			[]*corev1.Event{mount("b", "echo-backend-1", "2", 0, 0), mount("a", "echo-backend-0", "1", 0, 0)},
+			[]client.Object{mount("b", "echo-backend-1", "2", 0, 0), mount("a", "echo-backend-0", "1", 0, 0)},
 			"echo",
 			[]string{
 				"backend echo-backend-0 1 FailedMount : no, 0s to 0s",
@@ -98,25 +114,53 @@ func keeps() map[string]keeping {
 			2,
 		},
 		"pods that are evicted one after another": {
-			[]*corev1.Event{evicted("a", "1", 0), evicted("b", "2", time.Minute), evicted("c", "3", 10*time.Minute)},
+			[]client.Object{evicted("a", "1", 0), evicted("b", "2", time.Minute), evicted("c", "3", 10*time.Minute)},
 			"echo",
 			[]string{"backend echo-backend-0 3 Evicted : full, 0s to 10m0s"},
 			3,
 		},
 		"in another order": {
-			[]*corev1.Event{evicted("c", "3", 10*time.Minute), evicted("a", "1", 0)},
+			[]client.Object{evicted("c", "3", 10*time.Minute), evicted("a", "1", 0)},
 			"echo",
 			[]string{"backend echo-backend-0 3 Evicted : full, 10m0s to 10m0s"},
 			1,
 		},
+		"a pod that was evicted, of which no Event tells": {
+			[]client.Object{failed("1", "Evicted", "full", 0), failed("2", "Evicted", "full", time.Minute)},
+			"echo",
+			[]string{"backend echo-backend-0 2 Evicted : full, 0s to 1m0s"},
+			2,
+		},
+		"of which an Event tells as well": {
+			[]client.Object{failed("1", "Evicted", "full", 3*time.Second), evicted("a", "1", 0)},
+			"echo",
+			[]string{"backend echo-backend-0 1 Evicted : full, 3s to 3s"},
+			1,
+		},
+		"of which an Event has told": {
+			[]client.Object{evicted("a", "1", 0), failed("1", "Evicted", "full", 3*time.Second)},
+			"echo",
+			[]string{"backend echo-backend-0 1 Evicted : full, 0s to 0s"},
+			1,
+		},
+		"a pod that kubelet did not take": {
+			[]client.Object{
+				failed("1", "NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", 0),
+				says("a", "echo-backend-0", "1", "NodeAffinity", "Predicate NodeAffinity failed", 0, 0),
+			},
+			"echo",
+			[]string{"backend echo-backend-0 1 NodeAffinity : Predicate NodeAffinity failed, 0s to 0s"},
+			1,
+		},
+		"a pod that failed by itself": {[]client.Object{failed("1", "DeadlineExceeded", "late", 0)}, "echo", nil, 0},
 		"and after a lull": {
-			[]*corev1.Event{evicted("a", "1", 0), evicted("b", "2", time.Minute), evicted("c", "3", 11*time.Minute)},
+			[]client.Object{evicted("a", "1", 0), evicted("b", "2", time.Minute), evicted("c", "3", 11*time.Minute)},
 			"echo",
 			[]string{"backend echo-backend-0 3 Evicted : full, 11m0s to 11m0s"},
 			3,
 		},
 		"a name that is none": {
-			[]*corev1.Event{mount("a", strings.Repeat("x", 300)+"-backend-0", "1", 0, 0)},
+			[]client.Object{mount("a", strings.Repeat("x", 300)+"-backend-0", "1", 0, 0)},
 			strings.Repeat("x", 300), nil, 0,
 		},
 	}
@@ -132,8 +176,13 @@ func TestWhatIsKept(t *testing.T) {
 				}
 				news++
 			})
-			for _, e := range tc.events {
-				s.add(e)
+			for _, o := range tc.events {
+				switch o := o.(type) {
+				case *corev1.Event:
+					s.add(o)
+				case *corev1.Pod:
+					s.OfPods().OnUpdate(nil, o)
+				}
 			}
 			if diff := cmp.Diff(tc.want, shown(s.Of("ns", tc.key))); diff != "" || news != tc.news {
 				t.Errorf("%d are news, want %d (-want +got):\n%s", news, tc.news, diff)
@@ -232,6 +281,12 @@ func TestWhatExpiresGoes(t *testing.T) {
 	must(all.Update(b))
 	expect(2, 1)
 	must(all.Replace(nil, "3"))
+	expect(0, 0)
+	s.OfPods().OnDelete(toolscache.DeletedFinalStateUnknown{Obj: failed("1", "Evicted", "full", 0)})
+	must(all.Replace(nil, "4")) // no Event has said it
+	expect(1, 0)
+	must(all.Replace([]any{says("c", "echo-backend-0", "2", "Evicted", "full", time.Minute, time.Minute)}, "5"))
+	must(all.Replace(nil, "6"))
 	expect(0, 0)
 	if s.size != 0 || len(s.namespaces) != 0 {
 		t.Errorf("of nothing it keeps %d bytes", s.size)

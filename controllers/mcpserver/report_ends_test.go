@@ -1,15 +1,19 @@
 package mcpserver
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/complaints"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -117,6 +121,62 @@ func TestEvictionsForEverAreStalled(t *testing.T) {
 		if f, is := s.says(nil)[v1alpha1.ConditionStalled]; is {
 			t.Errorf("%s: long after the last one it says %v", name, f)
 		}
+	}
+}
+
+// Each eviction is named from the pod's own status, whether or not kubelet has an Event left, and costs as many writes as
+// the last.
+func TestEvictionsEachMinuteCostAFewWritesEach(t *testing.T) {
+	const most = 4 // Ready goes down and up again, and with it the number of ready replicas
+	l, said := newLife(t), &complaints.Store{}
+	l.r.reader.Complaints = said
+	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.ProgressDeadlineSeconds = new(int32(120)) })
+	l.passes("it starts", 0)
+	l.rollOut()
+	for i := range l.backend().ManagedFields {
+		l.backend().ManagedFields[i].Time = new(metav1.NewTime(l.now))
+	}
+	l.passes("it is ready", time.Second)
+	ready := func(p *corev1.Pod, is corev1.ConditionStatus, n int32) {
+		p.Status.Conditions[0].Status, p.Status.Conditions[0].LastTransitionTime = is, metav1.NewTime(l.now)
+		l.backend().Status.ReadyReplicas = n
+		l.put(p)
+	}
+	says := func(reason string) {
+		t.Helper()
+		if c := meta.FindStatusCondition(read(l.stored).Status.Conditions, v1alpha1.ConditionReady); c.Reason != reason {
+			t.Errorf("at %s it says %s, want %s", l.now.Sub(noon), c.Reason, reason)
+		}
+	}
+	older := l.objects[storedKey{"Pod", "backend"}].(*corev1.Pod)
+	for i := range 5 {
+		before := l.applies
+		delete(l.objects, storedKey{"Pod", older.Name})
+		ended := older.DeepCopy()
+		ended.Name, ended.UID = "echo-backend-0", types.UID(fmt.Sprint("u", i))
+		ended.Status.Phase, ended.Status.Reason, ended.Status.Message = corev1.PodFailed, v1alpha1.ReasonEvicted, "full"
+		ready(ended, corev1.ConditionFalse, 0)
+		said.OfPods().OnUpdate(older, ended)
+		l.passes("its pod is evicted", 0)
+		says(v1alpha1.ReasonEvicted)
+		next := older.DeepCopy()
+		next.Name, next.UID, next.CreationTimestamp = ended.Name, types.UID(fmt.Sprint("u", i+1)), metav1.NewTime(l.now)
+		ready(next, corev1.ConditionFalse, 0)
+		l.passes("the next one is made", time.Second)
+		says(v1alpha1.ReasonEvicted)
+		l.now = l.now.Add(5 * time.Second)
+		ready(next, corev1.ConditionTrue, 1)
+		l.passes("and is ready", 0)
+		says(v1alpha1.ReasonReady)
+		stalled := meta.IsStatusConditionTrue(read(l.stored).Status.Conditions, v1alpha1.ConditionStalled)
+		if want := i >= 2; stalled != want { // the third is more than two minutes after the first
+			t.Errorf("after %d it is stalled: %t", i+1, stalled)
+		}
+		if n := l.applies - before; n > most {
+			t.Errorf("eviction %d costs %d writes", i+1, n)
+		}
+		older = next
+		l.now = l.now.Add(time.Minute)
 	}
 }
 
