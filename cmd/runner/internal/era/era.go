@@ -71,6 +71,7 @@ type Translator struct {
 	questions *share.Places // of those which eras the backend speaks: one of a payer at a time
 	denials   denials
 	listens   *share.Places
+	listeners listeners
 	sessions  sessions
 	pending   pending
 	ids       atomic.Int64

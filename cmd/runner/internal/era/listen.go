@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -26,6 +27,12 @@ type filter struct {
 	URIs      []string `json:"resourceSubscriptions,omitzero"`
 }
 
+// published are the notifications that a client may subscribe to.
+var published = []string{
+	"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
+	"notifications/resources/updated",
+}
+
 // wants reports whether a notification is one that the client subscribed to.
 func (f filter) wants(m jsonrpc.Message) bool {
 	switch m.Method {
@@ -40,6 +47,71 @@ func (f filter) wants(m jsonrpc.Message) bool {
 		return err == nil && slices.Contains(f.URIs, uri)
 	}
 	return false
+}
+
+// listeners are the subscriptions of each client. They hear what the sessions of its calls say, too: a server may tell
+// a change in the session alone in which a call made it.
+type listeners struct {
+	mu  sync.Mutex
+	all map[profile][]chan jsonrpc.Message
+}
+
+const (
+	// maxUnheard is how many changes wait for a subscription whose client is slow. What comes above is dropped.
+	maxUnheard = 16
+	// maxChange is how long the parameters of one are at most, in bytes: the URI of a resource is short.
+	maxChange = 1 << 10
+)
+
+// of has a profile without what subscriptions and calls of one client need not share.
+func (l *listeners) of(p profile) profile {
+	p.level = ""
+	return p
+}
+
+// add adds a subscription, until it leaves.
+func (l *listeners) add(p profile) (news chan jsonrpc.Message, leave func()) {
+	p, news = l.of(p), make(chan jsonrpc.Message, maxUnheard)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = map[profile][]chan jsonrpc.Message{}
+	}
+	l.all[p] = append(l.all[p], news)
+	return news, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all[p] = slices.DeleteFunc(l.all[p], func(one chan jsonrpc.Message) bool { return one == news })
+		if len(l.all[p]) == 0 {
+			delete(l.all, p)
+		}
+	}
+}
+
+// any reports whether a client has a subscription.
+func (l *listeners) any(p profile) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.all[l.of(p)]) > 0
+}
+
+// tell gives a change to the subscriptions of a client, and reports whether it is one.
+func (l *listeners) tell(p profile, m jsonrpc.Message) (change bool) {
+	if !slices.Contains(published, m.Method) || m.Identified() {
+		return false
+	}
+	if len(m.Params) > maxChange {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range l.all[l.of(p)] {
+		select {
+		case one <- jsonrpc.Message{Method: m.Method, Params: m.Params.Clone()}: // the rest is the exchange's
+		default:
+		}
+	}
+	return true
 }
 
 // listen serves a subscription from the stream of a session of its own, which ends with it.
@@ -85,9 +157,14 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	if stream.events == nil {
 		all = nil // the subscription is idle
 	}
+	beside, quit := t.listeners.add(c.profile)
+	defer quit()
 	answered := make(chan struct{})
 	close(answered)
-	for said := range heard(r.Context(), t, out, all) {
+	for said := range heardBeside(r.Context(), t, out, all, beside, func(m jsonrpc.Message) bool {
+		t.publish(out, c, words{messages: []jsonrpc.Message{m}}, honored)
+		return false
+	}) {
 		asked := t.publish(out, c, said, honored)
 		if len(asked) == 0 {
 			continue

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 )
 
 // subscribe begins a subscription, and returns its lines. It ends with the test.
-func subscribe(t *testing.T, endpoint, notifications string) *bufio.Scanner {
+func subscribe(t *testing.T, endpoint, notifications string, more ...string) *bufio.Scanner {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -28,6 +29,7 @@ func subscribe(t *testing.T, endpoint, notifications string) *bufio.Scanner {
 	}
 	headers := append(asModern("subscriptions/listen", ""), "Content-Type", "application/json", "Accept",
 		"application/json, text/event-stream")
+	headers = append(headers, more...)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -101,6 +103,77 @@ func TestASubscriptionAnswersWhatTheServerAsks(t *testing.T) {
 	if diff := cmp.Diff([]string{`"2": a result false in a session true`, `1: a result true in a session true`},
 		got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A server that tells a change in the session of the call that made it alone, on the stream of the call or on the
+// session's own, tells it to that client's subscriptions and nobody else's.
+func TestASubscriptionHearsWhatTheCallsOfItsClientChange(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint, _ := drainable(t, b, 50*time.Millisecond)
+	var mu sync.Mutex
+	streams := map[string]chan string{}
+	of := func(session string) chan string {
+		mu.Lock()
+		defer mu.Unlock()
+		if streams[session] == nil {
+			streams[session] = make(chan string, 1)
+		}
+		return streams[session]
+	}
+	say := func(w http.ResponseWriter, text string) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, text)
+		_ = http.NewResponseController(w).Flush()
+	}
+	changed := func(where string) string {
+		return `data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"where":"` + where + "\"}}\n\n"
+	}
+	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		m, session := message{}, r.Header.Get("Mcp-Session-Id")
+		_ = json.Unmarshal(body, &m)
+		switch {
+		case r.Method == http.MethodGet:
+			say(w, ": begins\n\n")
+			for r.Context().Err() == nil {
+				select {
+				case text := <-of(session):
+					say(w, text)
+				case <-r.Context().Done():
+				}
+			}
+		case m.Method == "tools/call":
+			of(session) <- changed("standing")
+			say(w, changed("call")+`data: {"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":{"content":[]}}`+"\n\n")
+		default:
+			return false
+		}
+		return true
+	})
+	lines := subscribe(t, endpoint, `{"toolsListChanged":true}`)
+	if !found(lines, "subscriptions/acknowledged") {
+		t.Fatal(lines.Err())
+	}
+	other := subscribe(t, endpoint, `{"toolsListChanged":true}`, "X-Api-Key", "of another")
+	status, all := sendAll(t, endpoint, modern("1", "tools/call", `"name":"greet","arguments":{}`, ""),
+		asModern("tools/call", "greet")...)
+	if status != http.StatusOK || len(all) != 1 || all[0].Result == nil {
+		t.Errorf("the call ends with HTTP %d and %v", status, all)
+	}
+	left := []string{`"where":"call"`, `"where":"standing"`}
+	for len(left) > 0 && found(lines, "tools/list_changed") {
+		if !strings.Contains(lines.Text(), `"io.modelcontextprotocol/subscriptionId":7`) {
+			t.Errorf("it says %s", lines.Text())
+		}
+		left = slices.DeleteFunc(left, func(words string) bool { return strings.Contains(lines.Text(), words) })
+	}
+	if len(left) > 0 {
+		t.Errorf("of %s it does not hear: %v", left, lines.Err())
+	}
+	for range 8 {
+		if other.Scan(); strings.Contains(other.Text(), "list_changed") {
+			t.Errorf("another caller hears %s", other.Text())
+		}
 	}
 }
 

@@ -240,6 +240,9 @@ func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 	case m.Identified():
 		return t.asked(out, c, m)
 	}
+	if t.listeners.tell(c.profile, m) {
+		return false
+	}
 	if params, ok := c.notified(m); ok {
 		out.event(notification(m.Method, params))
 	}

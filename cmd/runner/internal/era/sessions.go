@@ -77,6 +77,7 @@ type sessions struct {
 // held is a session that is held, or begins.
 type held struct {
 	ready   chan struct{} // closed when session or err is there
+	profile profile
 	session *session
 	err     error
 	origin  *http.Request // by which it is begun and ended; calls have their own
@@ -130,7 +131,7 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 			return nil, errSessions
 		}
 	}
-	h := &held{ready: make(chan struct{}), origin: s.translator.bare(r), caller: caller, leave: leave}
+	h := &held{ready: make(chan struct{}), profile: p, origin: s.translator.bare(r), caller: caller, leave: leave}
 	s.held[p] = h
 	go func() {
 		defer close(h.ready)

@@ -15,7 +15,8 @@ import (
 
 // A legacy server that does not say for which call it asks, or logs, says it on the session's own stream, which a
 // client opens with GET (MCP specification 2025-11-25, basic/transports, listening for messages from the server). A
-// modern client has no such stream: what comes there is given to a call that is on its way.
+// modern client has no such stream: what comes there is given to a call that is on its way, and changes to its
+// subscriptions.
 
 const (
 	// standingTime is how long a call waits for the stream to begin: some servers send no headers before the first event.
@@ -58,7 +59,7 @@ func (t *Translator) join(ctx context.Context, c *call) (h *hearing, leave func(
 	s := &c.held.standing
 	h = &hearing{call: c, said: make(chan jsonrpc.Message), left: make(chan struct{})}
 	s.add(h)
-	if c.held.session.id != "" && c.hears() {
+	if c.held.session.id != "" && (c.hears() || t.listeners.any(c.profile)) {
 		t.stand(ctx, c.held, c.origin)
 	}
 	return h, func() {
@@ -144,6 +145,7 @@ func (t *Translator) follow(h *held, stream *exchange, r *http.Request) {
 					}()
 				default:
 				}
+			case t.listeners.tell(h.profile, m):
 			case m.Method != "":
 				if about := s.about(m); about != nil {
 					about.hear(stream.ctx, m)
