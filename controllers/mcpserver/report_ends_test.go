@@ -124,8 +124,8 @@ func TestEvictionsForEverAreStalled(t *testing.T) {
 	}
 }
 
-// Each eviction is named from the pod's own status, whether or not kubelet has an Event left, and costs as many writes as
-// the last.
+// Each eviction is named from the pod's own status, whether or not kubelet has an Event left, and costs as many writes
+// as the last.
 func TestEvictionsEachMinuteCostAFewWritesEach(t *testing.T) {
 	const most = 4 // Ready goes down and up again, and with it the number of ready replicas
 	l, said := newLife(t), &complaints.Store{}

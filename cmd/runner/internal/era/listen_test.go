@@ -106,11 +106,8 @@ func TestASubscriptionAnswersWhatTheServerAsks(t *testing.T) {
 	}
 }
 
-// A server that tells a change in the session of the call that made it alone, on the stream of the call or on the
-// session's own, tells it to that client's subscriptions and nobody else's.
-func TestASubscriptionHearsWhatTheCallsOfItsClientChange(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint, _ := drainable(t, b, 50*time.Millisecond)
+// changesTools has each call tell a change twice in its own session alone: on the session's stream, and on the call's.
+func (b *backend) changesTools() {
 	var mu sync.Mutex
 	streams := map[string]chan string{}
 	of := func(session string) chan string {
@@ -150,6 +147,14 @@ func TestASubscriptionHearsWhatTheCallsOfItsClientChange(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// A server that tells a change in the session of the call that made it alone tells it to that client's subscriptions,
+// and nobody else's.
+func TestASubscriptionHearsWhatTheCallsOfItsClientChange(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	b.changesTools()
+	endpoint, _ := drainable(t, b, 50*time.Millisecond)
 	lines := subscribe(t, endpoint, `{"toolsListChanged":true}`)
 	if !found(lines, "subscriptions/acknowledged") {
 		t.Fatal(lines.Err())
