@@ -34,6 +34,7 @@ func object(group, version, kind, subresource string) ownership.Object {
 	}
 }
 
+// The objects of the contract.
 var (
 	MCPServer      = object("freehold.dev", "v1alpha1", "MCPServer", "")
 	MCPServerSub   = object("freehold.dev", "v1alpha1", "MCPServer", "status")

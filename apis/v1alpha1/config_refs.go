@@ -52,7 +52,8 @@ func (s *ProxyWorkloadSpec) ConfigRefs() []ConfigRef {
 	return (&MCPServerSpec{ProxyWorkloadSpec: *s}).ConfigRefs()
 }
 
-// configField is a field of a spec that refers to a kind of shared configuration.
+// configField is a field of a spec that refers to a kind of shared configuration. It is no part of the API.
+// +k8s:openapi-gen=false
 type configField struct {
 	kind, field string
 	get         func(*MCPServerSpec) *LocalReference

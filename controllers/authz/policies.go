@@ -14,6 +14,7 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 )
 
+// The actions of the vocabulary.
 const (
 	CallTool      = "call_tool"
 	GetPrompt     = "get_prompt"
