@@ -25,7 +25,7 @@ const (
 	// it would hold its pages for good.
 	startingGrowth = 10
 	// worthwhile is the garbage that it is given back for, in bytes.
-	worthwhile = 2 << 20
+	worthwhile = 1 << 20
 )
 
 // memoryOf divides the container's limit, of which the collector keeps two thirds: the rest is what is no heap, files
