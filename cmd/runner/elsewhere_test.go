@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +21,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/controllers/backend"
 )
 
@@ -52,14 +51,11 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 	s := settings{run: runconfig.RunConfig{
 		Server: runconfig.Server{Kind: "MCPRemoteProxy", Namespace: "team", Name: "echo"},
 		Remote: &to, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
-	}}
-	var err error
-	s.sessions = sessionKey(t)
-	if s.remote, err = remote.New(to, dir); err != nil {
+	}, remoteFiles: dir, sessions: sessionKey(t), peers: "127.0.0.1:0"}
+	here := func(string) (string, bool) { return "127.0.0.1", true }
+	if err := errors.Join(s.target(""), s.readRemote(here)); err != nil {
 		t.Fatal(err)
 	}
-	s.backend = s.remote.URL
-	s.podIP, s.peers = netip.MustParseAddr("127.0.0.1"), "127.0.0.1:0"
 	return serveElsewhere(t, s)
 }
 

@@ -170,7 +170,7 @@ func (s *settings) readRemote(getenv func(string) (string, bool)) (err error) {
 	if s.remote, err = remote.New(*s.run.Remote, s.remoteFiles); err != nil {
 		return err
 	}
-	s.backend = s.remote.URL
+	s.backend, s.dials = s.remote.URL, ""
 	if !s.run.Remote.Bridged() {
 		return nil
 	}
