@@ -162,9 +162,9 @@ func (p *process) saw(text string) {
 	}
 }
 
-// restful is what a runner takes at most of the machine's memory once its start is over, beside its program: 12 MB and
-// a half, and the garbage that it is not worthwhile to give back for.
-const restful = 13<<10 + 512 // kilobytes
+// restful is what a runner takes at most of the machine's memory once its start is
+// over, beside its program.
+const restful = 13 << 10 // kilobytes
 
 // rests waits until the runner takes no more than that.
 func (p *process) rests() {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -52,11 +53,14 @@ func TestACallThatThePodAfterTheLastOneRefuses(t *testing.T) {
 	b, endpoint, content, legacy := replaced(t, refusesTheEra)
 	calls(t, endpoint, http.StatusOK, `"result"`, "before")
 	var starting atomic.Bool
+	var asked atomic.Int64
 	before := b.answer
 	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
-		if starting.Load() && r.Header.Get("Mcp-Method") == "server/discover" {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return true
+		if r.Header.Get("Mcp-Method") == "server/discover" {
+			if asked.Add(1); starting.Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return true
+			}
 		}
 		return before(w, r, body)
 	})
@@ -66,7 +70,47 @@ func TestACallThatThePodAfterTheLastOneRefuses(t *testing.T) {
 	legacy.Store(true)
 	calls(t, endpoint, http.StatusOK, `"result"`, "the pod is there")
 	starting.Store(false)
+	asked.Store(0)
 	calls(t, endpoint, http.StatusOK, `"result"`, "after")
+	if n := asked.Load(); n > 0 {
+		t.Errorf("what the pod has said is asked for %d times more", n)
+	}
+}
+
+// A question that pods of before are slow to answer does not replace what those after them have said meanwhile.
+func TestASlowAnswerOfFormerPodsIsNotKept(t *testing.T) {
+	b := newBackend(t, both)
+	var content atomic.Pointer[string]
+	content.Store(new("before"))
+	var asked atomic.Int64
+	waits, answer := make(chan struct{}), make(chan struct{})
+	b.answers(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+		if r.Header.Get("Mcp-Method") == "server/discover" && asked.Add(1) == 1 {
+			close(waits)
+			<-answer
+		}
+		return false
+	})
+	endpoint, _ := frontWith(t, b, func(c *era.Config) { c.Content = func() string { return *content.Load() } })
+	call := func(from string) {
+		status, _ := send(t, endpoint, modern("1", "tools/call", echo, ""),
+			append(asModern("tools/call", "echo"), "X-Login", from)...)
+		if status != http.StatusOK {
+			t.Errorf("a call of %s: HTTP %d", from, status)
+		}
+	}
+	var first sync.WaitGroup
+	first.Go(func() { call("ann") })
+	<-waits
+	content.Store(new("after"))
+	call("bob")
+	close(answer)
+	first.Wait()
+	asked.Store(1)
+	call("bob")
+	if n := asked.Load() - 1; n > 0 {
+		t.Errorf("what the new pods have said is asked for %d times more", n)
+	}
 }
 
 // Whichever pod answered the question when the proxy began, its successors may speak other revisions.
