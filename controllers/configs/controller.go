@@ -2,8 +2,7 @@
 // It is one controller for all kinds of configurations; what tells them apart is in a package each, which registry
 // lists.
 //
-// controller.go is the pass, observe.go its reads, desired.go what is wanted, status.go what is reported, deletion.go
-// the pass of a configuration that goes, watches.go what wakes it. What a pass shares with those of other kinds is in
+// Read Reconcile first. What a pass shares with those of other kinds is in
 // controllers/reconcile, who refers to what in controllers/references.
 package configs
 
@@ -16,9 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/store"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
@@ -41,9 +43,16 @@ type Reconciler struct {
 func New(
 	kind frame.Kind, reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder,
 ) *Reconciler {
+	row := kind.Row()
 	return &Reconciler{
-		Core:    reconcile.NewCore(applier, recorder, framed(kind.Row())),
-		Percent: rollout.DefaultPercent, kind: kind, row: kind.Row(), reader: reader, live: live,
+		Core: reconcile.NewCore(applier, recorder, reconcile.Kind{
+			GroupVersionKind: row.Object.GroupVersionKind,
+			Finalizer:        row.Finalizer, FinalizerManager: row.FinalizerManager,
+			ConditionsManager: row.ConditionsManager, Conditions: row.Conditions,
+			NormalReasons: []string{v1alpha1.ReasonValid},
+			Managers:      []ownership.Manager{row.FinalizerManager, row.ConditionsManager, row.StatusManager},
+		}),
+		Percent: rollout.DefaultPercent, kind: kind, row: row, reader: reader, live: live,
 		Large: &reconcile.LargeQueue{}, Store: store.New(),
 	}
 }
@@ -59,48 +68,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
 	}
-	frame, wait, err := r.Begin(ctx, object, object.GetConfigStatus().Conditions)
-	if frame == nil {
+	p, wait, err := r.Begin(ctx, object, object.GetConfigStatus().Conditions)
+	if p == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	p := &pass{frame, object}
-	w, err := r.observe(ctx, object)
+	workloads, err := r.observe(ctx, object)
 	if err != nil {
 		return p.End(ctx, err)
 	}
 	if object.GetDeletionTimestamp() != nil {
-		return p.End(ctx, r.delete(ctx, p, w))
+		return p.End(ctx, r.delete(ctx, p, object, workloads))
 	}
-	return p.End(ctx, r.run(ctx, p, w))
-}
-
-// pass is a pass over a configuration.
-type pass struct {
-	*reconcile.Pass
-	config frame.Object
+	return p.End(ctx, r.run(ctx, p, object, workloads))
 }
 
 // run decides and writes. The finalizer comes first: a configuration that says who refers to it is held.
-func (r *Reconciler) run(ctx context.Context, p *pass, w observed) error {
-	want := desired(w)
-	on, refused := p.SyncFinalizer(ctx, want.held)
+func (r *Reconciler) run(ctx context.Context, p *reconcile.Pass, config frame.Object, workloads []kinds.Object) error {
+	on, refused := p.SyncFinalizer(ctx, len(workloads) > 0)
 	if !on {
 		return refused
 	}
-	verdict := r.verdict(p.config)
-	counted := r.count(ctx, p, want, verdict)
-	members, err := r.members(ctx, p.config.GetName(), verdict.Hash, w.servers)
+	verdict := r.verdict(config)
+	counted := r.count(ctx, p, config, verdict, workloads)
+	members, err := r.members(ctx, config.GetName(), verdict.Hash, workloads)
 	if err != nil {
 		return errors.Join(refused, counted, err)
 	}
 	return errors.Join(refused, counted, p.Report(ctx, findings(verdict, members, r.Percent, p.Conflicts)))
-}
-
-// count states what the configuration says, and who refers to it.
-func (r *Reconciler) count(ctx context.Context, p *pass, want desiredStatus, verdict frame.Verdict) error {
-	_, err := p.Apply(ctx, r.row.StatusManager, p.config,
-		r.kind.Intent(p.config.GetName(), p.config.GetNamespace(), want.status(verdict)))
-	return err
 }
 
 func (r *Reconciler) verdict(config frame.Object) frame.Verdict {

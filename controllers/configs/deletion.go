@@ -5,21 +5,24 @@ import (
 	"errors"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // delete is one pass over a configuration that is being deleted. It ends with the last referrer, whose event wakes
 // it, and looks at nothing else: also an invalid configuration goes.
-func (r *Reconciler) delete(ctx context.Context, p *pass, w observed) error {
+func (r *Reconciler) delete(
+	ctx context.Context, p *reconcile.Pass, config frame.Object, workloads []kinds.Object,
+) error {
 	if !p.HasFinalizer() {
 		return nil
 	}
-	want := desired(w)
-	if !want.held {
+	if len(workloads) == 0 {
 		return p.RemoveFinalizer(ctx)
 	}
-	movement, message := holds(w)
-	return errors.Join(r.count(ctx, p, want, r.verdict(p.config)), p.ReportDeleting(ctx, movement, message))
+	movement, message := holds(workloads)
+	return errors.Join(r.count(ctx, p, config, r.verdict(config), workloads), p.ReportDeleting(ctx, movement, message))
 }
 
 // mostNamed is how many workloads a message names.
@@ -27,9 +30,9 @@ const mostNamed = 5
 
 // holds is the condition that a held deletion has beside Ready, and who holds it.
 // A person has to act unless all of them are going.
-func holds(w observed) (movement, message string) {
+func holds(workloads []kinds.Object) (movement, message string) {
 	var staying, going []string
-	for _, server := range w.servers {
+	for _, server := range workloads {
 		if server.GetDeletionTimestamp() == nil {
 			staying = append(staying, kinds.Key(server))
 		} else {

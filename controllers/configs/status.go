@@ -8,8 +8,18 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
+
+// count states what the configuration says, and who refers to it.
+func (r *Reconciler) count(
+	ctx context.Context, p *reconcile.Pass, config frame.Object, verdict frame.Verdict, workloads []kinds.Object,
+) error {
+	_, err := p.Apply(ctx, r.row.StatusManager, config,
+		r.kind.Intent(config.GetName(), config.GetNamespace(), desired(verdict, workloads)))
+	return err
+}
 
 // findings are the answers to all questions, by condition type. members are the
 // servers that take what the configuration says.
