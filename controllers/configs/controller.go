@@ -59,9 +59,9 @@ func New(
 
 // Reconcile is one pass over one configuration.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object, turn := r.kind.New(), r.Large.Of(req.Namespace, r.row.Object.Kind+" "+req.Name)
-	defer turn.Leave()
-	wait, err := turn.Read(ctx, r.reader, r.live, req.NamespacedName, object, r.Now())
+	object, slot := r.kind.New(), r.Large.Of(req.Namespace, r.row.Object.Kind+" "+req.Name)
+	defer slot.Leave()
+	wait, err := slot.Read(ctx, r.reader, r.live, req.NamespacedName, object, r.Now())
 	if wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}

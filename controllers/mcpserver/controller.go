@@ -51,9 +51,9 @@ func New(
 
 // Reconcile is one pass over one object.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object, turn := r.kind.New(), r.Large.Of(req.Namespace, r.kind.Object.Kind+" "+req.Name)
-	defer turn.Leave()
-	wait, err := turn.Read(ctx, r.reader.Cache, r.reader.Live, req.NamespacedName, object, r.Now())
+	object, slot := r.kind.New(), r.Large.Of(req.Namespace, r.kind.Object.Kind+" "+req.Name)
+	defer slot.Leave()
+	wait, err := slot.Read(ctx, r.reader.Cache, r.reader.Live, req.NamespacedName, object, r.Now())
 	if wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -66,14 +66,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	p.RefusalTimeout, p.Served = plan.Limit(object, v1alpha1.PhaseRefused), status.ServedGeneration
-	s, err := r.reader.Read(ctx, object, r.Now(), turn)
+	s, err := r.reader.Read(ctx, object, r.Now(), slot)
 	if err != nil {
 		return p.End(ctx, err)
 	}
 	digests, known := r.renderer.Digests(s)
 	made := plan.Make(s, digests, r.renderer.Release)
 	if !s.Configs.Refs.Whole() && (!known || made.Renders()) {
-		if s, made, err = r.decideAnew(ctx, s, turn); err != nil {
+		if s, made, err = r.decideAnew(ctx, s, slot); err != nil {
 			return p.End(ctx, err)
 		}
 	}
@@ -83,9 +83,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // decideAnew decides with the contents of the configurations, which may be newer than what the cache shows.
 func (r *Reconciler) decideAnew(
-	ctx context.Context, s *snapshot.Snapshot, turn *reconcile.LargeSlot,
+	ctx context.Context, s *snapshot.Snapshot, slot *reconcile.LargeSlot,
 ) (*snapshot.Snapshot, plan.Plan, error) {
-	s, err := r.reader.Contents(ctx, s, turn)
+	s, err := r.reader.Contents(ctx, s, slot)
 	if err != nil {
 		return nil, plan.Plan{}, err
 	}

@@ -35,8 +35,8 @@ type pass struct {
 	rendered *workload.Rendered
 	// opts are those of the objects that are applied now.
 	opts []apply.Option
-	// refused is what the writes came to that the report is to tell of, and beside what went wrong beside them.
-	refused, beside error
+	// told are the errors of which the report says what they mean, untold all others. The pass ends with both.
+	told, untold error
 	// claimRefused says that the claim was refused, ours that pods may be started as the runner's account.
 	claimRefused, ours bool
 }
@@ -55,7 +55,7 @@ func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snap
 			break
 		}
 	}
-	return errors.Join(x.beside, x.refused)
+	return errors.Join(x.untold, x.told)
 }
 
 // take does one action, and reports whether the pass ends with it.
@@ -63,18 +63,18 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 	switch a := action.(type) {
 	case plan.HoldFinalizer:
 		on, err := x.AddFinalizer(ctx)
-		x.beside = errors.Join(x.beside, err)
+		x.untold = errors.Join(x.untold, err)
 		return !on
 	case plan.RemovePolicy:
 		err := x.Remove(ctx, x.s.Kind.ChildrenManager, a.Policy)
 		if a.Ends {
-			x.beside = errors.Join(x.beside, err)
+			x.untold = errors.Join(x.untold, err)
 			return err == nil // its end wakes the next pass
 		}
-		x.refused = errors.Join(x.refused, err)
+		x.told = errors.Join(x.told, err)
 	case plan.ConfirmClaim:
 		latest, err := x.Reader.IsLatest(ctx, x.s)
-		x.beside = errors.Join(x.beside, err)
+		x.untold = errors.Join(x.untold, err)
 		return err != nil || !latest
 	case plan.KeepClaim:
 		x.Reader.Claims.Hold(x.s.Object.GetUID(), x.made.Target)
@@ -82,26 +82,26 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		if x.Reader.Claims.Lose(x.s.Object.GetUID(), x.s.Now) {
 			report.Yields(x.Pass, x.s)
 		}
-		x.beside = errors.Join(x.beside, otherOperator{})
+		x.untold = errors.Join(x.untold, otherOperator{})
 		return true
 	case plan.MakeSessionKey:
 		return x.claim(false, x.makeSessionKey(ctx, a))
 	case plan.WriteClaim:
 		return x.claim(x.writeClaim(ctx, a))
 	case plan.Objects:
-		x.refused = x.objects(ctx, a)
+		x.told = x.objects(ctx, a)
 	case plan.ScaleBackend:
 		// What was refused is about content, and the scale is not.
-		x.refused = errors.Join(x.refused, x.scaleBackend(ctx, a))
+		x.told = errors.Join(x.told, x.scaleBackend(ctx, a))
 	case plan.Report:
-		x.beside = errors.Join(x.beside, report.Write(ctx, x.Pass, x.s, x.made, x.refused))
+		x.untold = errors.Join(x.untold, report.Write(ctx, x.Pass, x.s, x.made, x.told))
 		return true
 	case plan.OrphanChildren, plan.StopProxies, plan.AwaitProxies, plan.DeleteBackend, plan.AwaitBackend,
 		plan.DeletePolicy,
 		plan.ReleaseFinalizer:
 		return x.delete(ctx, a)
 	default: // beside a claim that was refused, which is what is told
-		x.beside = errors.Join(x.beside, x.object(ctx, a))
+		x.untold = errors.Join(x.untold, x.object(ctx, a))
 	}
 	return false
 }
@@ -111,10 +111,10 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 func (x *pass) claim(ends bool, err error) bool {
 	switch {
 	case apply.Refused(err) != nil:
-		x.claimRefused, x.refused = true, err
+		x.claimRefused, x.told = true, err
 		return false
 	case err != nil:
-		x.beside = errors.Join(x.beside, err)
+		x.untold = errors.Join(x.untold, err)
 		return true
 	}
 	return ends

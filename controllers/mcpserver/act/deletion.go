@@ -37,7 +37,7 @@ func (x *pass) delete(ctx context.Context, action plan.Action) (ends bool) {
 	default:
 		err = x.ReportDeleting(ctx, v1alpha1.ConditionReconciling, report.Deleting(x.s, action))
 	}
-	x.beside = errors.Join(x.beside, err)
+	x.untold = errors.Join(x.untold, err)
 	return ends
 }
 

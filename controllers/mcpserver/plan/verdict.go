@@ -154,7 +154,7 @@ func (m *maker) fares(v *Verdict) v1alpha1.WorkloadPhase {
 
 // ready answers whether calls reach the content of the spec, and nothing older.
 func (m *maker) ready(halt Halt) (Ready, *conditions.Finding) {
-	was := m.s.Last.Served()
+	was := m.s.Last.WasServing()
 	switch {
 	// A server that is to stop, and whose spec is wrong, has not got what it asks for.
 	case halt == NotEnforced || halt != Runs && m.Phase != Invalid:

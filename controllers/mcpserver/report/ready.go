@@ -16,11 +16,11 @@ import (
 
 // ready words the verdict, or what the API server refused, which is why nothing moves. That it was not there for a
 // moment makes nothing less ready. wait is how the server fares then.
-func ready(s *snapshot.Snapshot, made plan.Plan, applied error) (answer conditions.Finding, wait plan.Wait) {
+func ready(s *snapshot.Snapshot, made plan.Plan, told error) (answer conditions.Finding, wait plan.Wait) {
 	v := &made.Verdict
-	applied = apply.WithoutConflicts(applied)
-	if applied != nil && (!s.Last.Served() || v.Halt != plan.Runs || apply.Refused(applied) != nil) {
-		answer, wait.Phase = refused(applied)
+	told = apply.WithoutConflicts(told)
+	if told != nil && (!s.Last.WasServing() || v.Halt != plan.Runs || apply.Refused(told) != nil) {
+		answer, wait.Phase = refused(told)
 		return answer, wait
 	}
 	return worded(s, made), plan.Wait{Phase: v.Phase, Failure: v.Failure}
@@ -71,7 +71,7 @@ func waits(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 		reason = v1alpha1.ReasonUnavailable
 		text = "the rollout is complete, but no pod of the proxy is ready" + both(", or none of the backend", "")
 	default:
-		if s.Last.Served() && !s.Last.HasClaimed(made.Target) {
+		if s.Last.WasServing() && !s.Last.HasClaimed(made.Target) {
 			return conditions.False(reason, text) // what keeps its pods from being ready is not why
 		}
 	}

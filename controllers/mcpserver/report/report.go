@@ -27,12 +27,12 @@ import (
 // Write says what is so: address and scale, then the conditions with the
 // generation they speak of in one apply, because readers of kstatus believe an
 // old Ready under a new generation. Conditions come last, to tell also who
-// overwrites address and scale. applied is what the writes of the pass came to.
-func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan, applied error) error {
-	if apply.OnlyRetried(applied, apply.OnEvent) != nil {
+// overwrites address and scale. told are the errors of the pass that it has to tell.
+func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan, told error) error {
+	if apply.OnlyRetried(told, apply.OnEvent) != nil {
 		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
 	}
-	answer, wait := ready(s, made, applied)
+	answer, wait := ready(s, made, told)
 	p.Phase = wait.Phase
 	var scaled error
 	scalars, held := Scalars(s, made, p.Phase)
@@ -51,12 +51,12 @@ func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made pl
 	return errors.Join(scaled, p.Report(ctx, found))
 }
 
-// Conditions are the answers to all questions, by condition type. applied is what the writes of the pass came to, and
-// conflicts are the field conflicts that it met.
+// Conditions are the answers to all questions, by condition type. told are the errors of the pass that it has to tell,
+// and conflicts are the field conflicts that it met.
 func Conditions(
-	s *snapshot.Snapshot, made plan.Plan, applied error, conflicts []*apply.Conflict,
+	s *snapshot.Snapshot, made plan.Plan, told error, conflicts []*apply.Conflict,
 ) map[string]conditions.Finding {
-	answer, wait := ready(s, made, applied)
+	answer, wait := ready(s, made, told)
 	return findings(s, made, answer, wait, conflicts)
 }
 
@@ -188,13 +188,13 @@ func Scalars(
 // numbers are how many pods the backend has and how many are ready, as they are to be reported, and held is how much
 // longer they are held back.
 func numbers(s *snapshot.Snapshot, phase v1alpha1.WorkloadPhase) (replicas, up int32, held time.Duration) {
-	told, backend, all := s.Last, s.Backend(), kinds.BackendReplicas(s.Object)
+	last, backend, all := s.Last, s.Backend(), kinds.BackendReplicas(s.Object)
 	replicas, up = backend.Live.Status.Replicas, backend.Live.Status.ReadyReplicas
 	well := phase == v1alpha1.PhaseServing || phase == v1alpha1.PhaseUpdating
-	if s.Settling > 0 && well && told.Replicas != nil && told.ReadyReplicas != nil &&
-		(up > all || up < all && up >= *told.ReadyReplicas) &&
+	if s.Settling > 0 && well && last.Replicas != nil && last.ReadyReplicas != nil &&
+		(up > all || up < all && up >= *last.ReadyReplicas) &&
 		s.FirstFailure(backend.Revision, backend.Hash) == nil {
-		return *told.Replicas, *told.ReadyReplicas, s.Settling
+		return *last.Replicas, *last.ReadyReplicas, s.Settling
 	}
 	return replicas, up, 0
 }

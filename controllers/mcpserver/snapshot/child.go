@@ -218,9 +218,9 @@ const settles = time.Minute
 // reported, or have stayed for long, or if none are reported. When they changed last the API server records; where its
 // clock is ahead of ours they are looked at again after settles, and not later.
 func settling(s *Snapshot) time.Duration {
-	told, backend := s.Last, s.Backend()
-	if !backend.Ours() || told.Replicas == nil || told.ReadyReplicas == nil ||
-		*told.Replicas == backend.Live.Status.Replicas && *told.ReadyReplicas == backend.Live.Status.ReadyReplicas {
+	last, backend := s.Last, s.Backend()
+	if !backend.Ours() || last.Replicas == nil || last.ReadyReplicas == nil ||
+		*last.Replicas == backend.Live.Status.Replicas && *last.ReadyReplicas == backend.Live.Status.ReadyReplicas {
 		return 0
 	}
 	var changed time.Time

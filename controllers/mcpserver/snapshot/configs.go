@@ -42,12 +42,12 @@ func (c Configs) Waits() *v1alpha1.WorkloadConfig {
 
 // Contents is the snapshot with all that configurations contribute, for who renders that. What a cache holds in part is
 // read live, unless it is remembered. The configuration is then the one that was read, which may be newer than the
-// cache's: what is decided by it is decided by what is rendered. An error may be that the pass has to wait for its turn
-// at a large one.
-func (r *Reader) Contents(ctx context.Context, s *Snapshot, turn *reconcile.LargeSlot) (*Snapshot, error) {
+// cache's: what is decided by it is decided by what is rendered. An error may be that the pass has to wait for the
+// slot of large objects.
+func (r *Reader) Contents(ctx context.Context, s *Snapshot, slot *reconcile.LargeSlot) (*Snapshot, error) {
 	refs, whole := slices.Clone(s.Configs.Refs), *s
 	for i := range refs {
-		if err := r.complete(ctx, &refs[i], turn, s.Now); err != nil {
+		if err := r.complete(ctx, &refs[i], slot, s.Now); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +124,7 @@ func (r *Reader) Plan(ctx context.Context, namespace string, config v1alpha1.Wor
 }
 
 // complete reads what a configuration contributes.
-func (r *Reader) complete(ctx context.Context, config *frame.Bound, turn *reconcile.LargeSlot, now time.Time) error {
+func (r *Reader) complete(ctx context.Context, config *frame.Bound, slot *reconcile.LargeSlot, now time.Time) error {
 	if config.Whole() {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *Reader) complete(ctx context.Context, config *frame.Bound, turn *reconc
 		return nil
 	}
 	if reconcile.IsCut(config.Object) {
-		if wait := turn.Take(now); wait > 0 {
+		if wait := slot.Take(now); wait > 0 {
 			return waits(wait)
 		}
 		key, live := client.ObjectKeyFromObject(config.Object), config.Rules.New()
@@ -150,7 +150,7 @@ func (r *Reader) complete(ctx context.Context, config *frame.Bound, turn *reconc
 	return nil
 }
 
-// waits ends a pass that waits for its turn.
+// waits ends a pass that waits for the slot of large objects.
 type waits time.Duration
 
 func (w waits) Error() string             { return "other large objects are read first" }

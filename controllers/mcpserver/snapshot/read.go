@@ -66,7 +66,7 @@ func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 // What a cache does not show of a server that stops is read live: it holds what has our label, and somebody may
 // have taken that off. What still runs must not be taken for gone.
 func (r *Reader) Read(
-	ctx context.Context, object kinds.Object, now time.Time, turn *reconcile.LargeSlot,
+	ctx context.Context, object kinds.Object, now time.Time, slot *reconcile.LargeSlot,
 ) (s *Snapshot, err error) {
 	objects, err := r.objects(ctx, object)
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *Reader) Read(
 		return nil, err
 	}
 	if slices.ContainsFunc(s.Configs.Refs, func(b frame.Bound) bool { return !b.Known() }) {
-		s, err = r.Contents(ctx, s, turn)
+		s, err = r.Contents(ctx, s, slot)
 	} else {
 		s.Configs, err = r.configs(ctx, s, s.Configs.Refs)
 	}

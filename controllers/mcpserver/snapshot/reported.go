@@ -26,7 +26,7 @@ const (
 type Reported struct {
 	// Ready is nil where nothing was said.
 	Ready *metav1.Condition
-	// Phase is how the server fared.
+	// Phase is status.phase, how the server fared, and not plan.Phase.
 	Phase v1alpha1.WorkloadPhase
 	// Claim is nil, and Claimed zero, where nothing was claimed.
 	Claim   *v1alpha1.WorkloadStatus
@@ -44,8 +44,8 @@ type Reported struct {
 	Replicas, ReadyReplicas *int32
 }
 
-// Served reports whether calls were served.
-func (r *Reported) Served() bool {
+// WasServing reports whether the last report said that calls are served, with whatever content.
+func (r *Reported) WasServing() bool {
 	return r.Phase == v1alpha1.PhaseServing || r.Phase == v1alpha1.PhasePending
 }
 
