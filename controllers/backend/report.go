@@ -191,20 +191,14 @@ func (r *Runner) finding(server kinds.Object, err error) (conditions.Finding, er
 	return conditions.Finding{}, err
 }
 
-// messageChangeInterval is how often the message of a refusal may change.
-const messageChangeInterval = time.Minute
-
-// stabilizeMessage keeps the reported message for the same reason and workload generation. A message of the API
-// server or a webhook may differ each time: each change is a write, which wakes the pass that is refused again.
+// stabilizeMessage keeps the reported message for the same reason and workload generation for a while.
 func (r *Runner) stabilizeMessage(server kinds.Object, f conditions.Finding) conditions.Finding {
-	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendApplied)
-	now, known := r.now(), reported(server, r)
-	switch {
-	case known && f.SaidBy(stands):
-		return f
-	case known && f.RewordedBy(stands) && now.Sub(r.messageChanged) < messageChangeInterval:
-		return f.InWordsOf(stands)
+	if reported(server, r) {
+		stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendApplied)
+		if f = f.Stabilized(stands, r.messageChanged, r.now()); f.SaidBy(stands) {
+			return f
+		}
 	}
-	r.messageChanged = now
+	r.messageChanged = r.now()
 	return f
 }

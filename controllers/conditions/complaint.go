@@ -63,8 +63,8 @@ var ends = is(
 	`Evicted|Preempting|NodeShutdown|UnexpectedAdmissionError|OutOf\w+|NodeAffinity|NodeName|NodePorts|TaintToleration|SysctlForbidden|AppArmor|` +
 		`TopologyAffinityError|PodOSNotSupported|PodOSSelectorNodeLabelDoesNotMatch|PodFeatureUnsupported|PodLevelResourcesNotSupported|SupplementalGroupsPolicyNotSupported|InvalidNodeInfo`)
 
-// Lasts reports whether the complaint has lasted for patientFor.
-func (c *Complaint) Lasts() bool { return c.Last.Sub(c.First) >= patientFor }
+// Lasts reports whether the complaint has lasted for Patience.
+func (c *Complaint) Lasts() bool { return c.Last.Sub(c.First) >= Patience }
 
 // Ends reports whether kubelet ended or rejected the pod.
 func (c *Complaint) Ends() bool { return ends.MatchString(c.Reason) }

@@ -39,7 +39,7 @@ type saying struct {
 	reason, words string
 	// container, image and volume are its subject, as far as known.
 	container, image, volume string
-	// lasts: the problem has lasted for patientFor.
+	// lasts: the problem has lasted for Patience.
 	lasts bool
 }
 
@@ -51,15 +51,15 @@ type meaning struct {
 	// words match the message, nil for any; container is its subject, empty for any.
 	words     *regexp.Regexp
 	container string
-	// lasts: the problem may pass, and counts after patientFor.
+	// lasts: the problem may pass, and counts after Patience.
 	lasts bool
 	// reason and message are ours; an empty message means no problem. The message may contain {words}, {reason},
 	// {container}, {image}, {volume}, {1} and {2} for groups of words, and the names of expand for fields.
 	reason, message string
 }
 
-// patientFor is the grace period for a problem that may pass.
-const patientFor = 10 * time.Second
+// Patience is the grace period for a problem that may pass.
+const Patience = 10 * time.Second
 
 // The first meaning that fits a saying counts, and of all sayings about a pod the one whose meaning is listed first.
 // Copy the text of a new one from the source of Kubernetes into the test.

@@ -106,21 +106,30 @@ func Status(object Object, status *v1alpha1ac.ProxyWorkloadStatusApplyConfigurat
 	return Of(object).status(object.GetName(), object.GetNamespace(), status)
 }
 
-// Key names an object among those of all kinds in its namespace: NAME for an
-// MCPServer, NAME.SUFFIX for another, and no name holds a dot.
-func (k Kind) Key(name string) string {
-	if k.Suffix == "" {
+// KeyOf identifies an object among those of all kinds in its namespace, by the suffix of its kind: NAME for an
+// MCPServer, which has none, else NAME.SUFFIX, and no name holds a dot.
+func KeyOf(name, suffix string) string {
+	if suffix == "" {
 		return name
 	}
-	return name + "." + k.Suffix
+	return name + "." + suffix
 }
+
+// SplitKey is the name and the suffix of KeyOf.
+func SplitKey(key string) (name, suffix string) {
+	name, suffix, _ = strings.Cut(key, ".")
+	return name, suffix
+}
+
+// Key is that of the object of the kind with this name.
+func (k Kind) Key(name string) string { return KeyOf(name, k.Suffix) }
 
 // Key is that of an object.
 func Key(object Object) string { return Of(object).Key(object.GetName()) }
 
 // OfKey is the kind and name of the object with this key; the kind is zero if none has its suffix.
 func OfKey(key string) (kind Kind, name string) {
-	name, suffix, _ := strings.Cut(key, ".")
+	name, suffix := SplitKey(key)
 	for _, k := range all {
 		if k.Suffix == suffix {
 			return k, name

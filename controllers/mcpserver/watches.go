@@ -91,7 +91,7 @@ func Watched() []client.Object {
 // owner is the server that an object belongs to, by label: also of a pod,
 // which the server does not own itself. What belongs to another kind is left out.
 func (r *Reconciler) owner(_ context.Context, obj client.Object) []reconcile.Request {
-	name, suffix := workload.NameOf(obj.GetLabels()[workload.LabelServer])
+	name, suffix := kinds.SplitKey(obj.GetLabels()[workload.LabelServer])
 	if name == "" || suffix != r.kind.Suffix {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (r *Reconciler) listen(_ context.Context, q queue) error {
 		return nil
 	}
 	r.reader.Complaints.OnNews(func(namespace, key string) {
-		if name, suffix := workload.NameOf(key); suffix == r.kind.Suffix {
+		if name, suffix := kinds.SplitKey(key); suffix == r.kind.Suffix {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 		}
 	})

@@ -84,9 +84,6 @@ func (p *Pass) RestartTransition(conditionType string) {
 		func(c metav1.Condition) bool { return c.Type == conditionType })
 }
 
-// messageChangeInterval is how often a foreign message may change.
-const messageChangeInterval = time.Minute
-
 type conditionKey struct {
 	object    types.UID
 	condition string
@@ -100,22 +97,21 @@ var unstableReasons = []string{
 	v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonUnavailable,
 }
 
-// stabilizeMessage keeps the reported message of an unstable reason and the same generation for
-// messageChangeInterval. Messages of the API server, of a webhook, or of a container may differ each time, by a port
-// or a time: each change is a write, which wakes the next pass, which is refused again.
-func (p *Pass) stabilizeMessage(conditionType string, now conditions.Finding) conditions.Finding {
+// stabilizeMessage keeps the reported message of an unstable reason and the same generation for a while.
+func (p *Pass) stabilizeMessage(conditionType string, f conditions.Finding) conditions.Finding {
 	reported := meta.FindStatusCondition(p.conditions, conditionType)
-	if !slices.Contains(unstableReasons, now.Reason) || !now.RewordedBy(reported) ||
+	if !slices.Contains(unstableReasons, f.Reason) || !f.RewordedBy(reported) ||
 		reported.ObservedGeneration != p.object.GetGeneration() {
-		return now
+		return f
 	}
 	key := conditionKey{p.object.GetUID(), conditionType}
 	remembered, _ := p.core.messageChanged.Get(key)
-	if last, ok := remembered.(time.Time); !ok || p.core.Now().Sub(last) >= messageChangeInterval {
+	changed, _ := remembered.(time.Time)
+	stable := f.Stabilized(reported, changed, p.core.Now())
+	if stable == f {
 		p.core.messageChanged.Add(key, p.core.Now())
-		return now
 	}
-	return now.InWordsOf(reported)
+	return stable
 }
 
 // unknownFields finds fields of the spec that this program's schema lacks. A spec without any is checked once.

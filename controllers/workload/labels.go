@@ -1,5 +1,7 @@
 package workload
 
+import "github.com/freehold-dev/freehold/controllers/kinds"
+
 // Keys of labels and annotations.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -28,7 +30,7 @@ const (
 
 // Labels of an object or a pod of the owner with this key.
 func Labels(key, component string) map[string]string {
-	name, _ := NameOf(key)
+	name, _ := kinds.SplitKey(key)
 	return map[string]string{
 		LabelManagedBy: ManagedBy,
 		LabelName:      name,

@@ -59,7 +59,7 @@ func HeadlessName(key string) string { return dnsLabel(key, "-backend-headless")
 // dnsLabel is NAME-PART, or NAME-PART-SUFFIX, for names without a dot, as of Services and hosts. The suffix is last,
 // because NAME-SUFFIX may be an MCPServer.
 func dnsLabel(key, part string) string {
-	name, suffix := NameOf(key)
+	name, suffix := kinds.SplitKey(key)
 	if suffix != "" {
 		suffix = "-" + suffix
 	}

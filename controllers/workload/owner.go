@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
@@ -53,20 +51,8 @@ func OwnerIn(id runconfig.Server) Owner {
 	}
 }
 
-// Key identifies an owner among those of all kinds in its namespace: NAME for an MCPServer, else NAME.SUFFIX; names
-// have no dot. Labels, selectors and names of children use it.
-func (o Owner) Key() string {
-	if o.Suffix == "" {
-		return o.Name
-	}
-	return o.Name + "." + o.Suffix
-}
-
-// NameOf splits a key into the owner's name and the suffix of its kind.
-func NameOf(key string) (name, suffix string) {
-	name, suffix, _ = strings.Cut(key, ".")
-	return name, suffix
-}
+// Key is in labels, selectors and names of children.
+func (o Owner) Key() string { return kinds.KeyOf(o.Name, o.Suffix) }
 
 // reference makes a child be collected with its owner. blockOwnerDeletion makes a foreground deletion wait for it.
 func (o Owner) reference() *metav1ac.OwnerReferenceApplyConfiguration {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
@@ -97,12 +98,11 @@ func (r *Reader) since(what any, now time.Time) time.Time {
 
 // A StatefulSet has no condition that says why its pods are not made, only Events.
 // They are not watched, because there is no telling them from everybody else's:
-// a server whose backend lacks pods for longer than patientFor is asked about,
+// a server whose backend lacks pods for longer than conditions.Patience is asked about,
 // again after askAgain, and as long as the answer is the same, or none comes, after
 // twice as long each time, but no later than after askAtLeast. After a change it is
 // asked about at once.
 const (
-	patientFor = 10 * time.Second
 	askAgain   = 30 * time.Second
 	askAtLeast = 8 * time.Minute
 	// mostRefusals is how many Events are read at once: anybody in the namespace may
@@ -150,7 +150,7 @@ func (r *Reader) refused(ctx context.Context, s *Snapshot) Refused {
 	if ready.Status == metav1.ConditionFalse {
 		since = ready.LastTransitionTime.Time
 	}
-	if left := since.Add(patientFor).Sub(s.Now); left > 0 {
+	if left := since.Add(conditions.Patience).Sub(s.Now); left > 0 {
 		return Refused{Again: left}
 	}
 	if last.generation != backend.Live.Generation {
