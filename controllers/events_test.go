@@ -221,8 +221,7 @@ func (a *again) Read(p []byte) (int, error) {
 
 func (*again) Close() error { return nil }
 
-// BenchmarkEventOfALargeObject is what a watch takes until the cache has an event: of a bare
-// informer, and of ours.
+// BenchmarkEventOfALargeObject is what a watch takes until the cache has an event: of a bare informer, and of ours.
 func BenchmarkEventOfALargeObject(b *testing.B) {
 	for resource, object := range largest() {
 		for _, name := range []string{"bare", "ours"} {

@@ -15,8 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
-// What is cached the process may watch, by the contract, and nothing else: a
-// kind that is added here is a row there.
+// What is cached the process may watch, by the contract, and nothing else: a kind that is added here is a row there.
 func TestTheCacheHoldsWhatTheContractLetsTheProcessWatch(t *testing.T) {
 	scheme, err := NewScheme()
 	if err != nil {
@@ -69,8 +68,7 @@ func TestTheSchemeKnowsTheGroupsOfTheContract(t *testing.T) {
 	}
 }
 
-// A server whose passes failed all night is tried again soon after the API
-// server answers.
+// A server whose passes failed all night is tried again soon after the API server answers.
 func TestARetryIsNeverLongAway(t *testing.T) {
 	limiter, longest := Options{}.controller().RateLimiter, time.Duration(0)
 	if limiter == nil {

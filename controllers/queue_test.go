@@ -54,8 +54,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// Whatever one namespace asks for, a change of another finds a worker that is free: no pass
-// ends, or begins, before it.
+// Whatever one namespace asks for, a change of another finds a worker that is free: no pass ends, or begins, before it.
 func TestNoNamespaceHasAllWorkers(t *testing.T) {
 	for _, workers := range []int{2, 3, 8, 64} {
 		synctest.Test(t, func(t *testing.T) {
@@ -122,8 +121,7 @@ func names(all []pass) []string {
 	return found
 }
 
-// work has so many workers take passes, and returns those under way, which may be read
-// after synctest.Wait.
+// work has so many workers take passes, and returns those under way, which may be read after synctest.Wait.
 func work(t *testing.T, q workqueue.TypedRateLimitingInterface[reconcile.Request], workers int) *[]pass {
 	under, mu, all := &[]pass{}, sync.Mutex{}, make(chan struct{})
 	t.Cleanup(func() { close(all) })

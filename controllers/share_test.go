@@ -65,8 +65,7 @@ func (s *interner) of(t *testing.T, proxy *appsv1.Deployment) *appsv1.Deployment
 	return kept.(*appsv1.Deployment)
 }
 
-// What proxies have in common is there once, what they have not stays theirs, and none
-// says anything else than before.
+// What proxies have in common is there once, what they have not stays theirs, and none says anything else than before.
 func TestProxiesShareWhatTheyHaveInCommon(t *testing.T) {
 	s := newInterner()
 	a, b, c := s.of(t, proxyOf("a", "10m")), s.of(t, proxyOf("b", "10m")), s.of(t, proxyOf("c", "20m"))

@@ -23,8 +23,7 @@ import (
 )
 
 // Anyone who can create an object in a namespace can give it our label and make it large, so what is kept of foreign
-// objects is bounded: maxPodItems gates, or volumes with an image, of a pod, each with a name of at most
-// maxNameLength.
+// objects is bounded: maxPodItems gates, or volumes with an image, of a pod, each with a name of at most maxNameLength.
 const (
 	maxPodItems   = 3
 	maxNameLength = 253

@@ -96,8 +96,7 @@ func TestAManagerIsOfOneIdentity(t *testing.T) {
 	}
 }
 
-// TestFreeholdsPoliciesAreInstalled holds that what is compiled is what is in
-// config/policy.
+// TestFreeholdsPoliciesAreInstalled holds that what is compiled is what is in config/policy.
 func TestFreeholdsPoliciesAreInstalled(t *testing.T) {
 	dir := filepath.Join("..", "..", "config", "policy")
 	compiled, err := admission.Compile(Narrowed(), Policies())
@@ -124,8 +123,7 @@ func TestFreeholdsPoliciesAreInstalled(t *testing.T) {
 	}
 }
 
-// TestFreeholdsRolesAreInstalled holds that what is compiled is what is in
-// config/rbac.
+// TestFreeholdsRolesAreInstalled holds that what is compiled is what is in config/rbac.
 func TestFreeholdsRolesAreInstalled(t *testing.T) {
 	dir := filepath.Join("..", "..", "config", "rbac")
 	var want []string

@@ -8,9 +8,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// FuzzPath holds the path language to that of the API server: what a path
-// covers is what structured-merge-diff finds below it, and every element
-// survives the form in which managedFields store it.
+// FuzzPath holds the path language to that of the API server: what a path covers is what structured-merge-diff finds
+// below it, and every element survives the form in which managedFields store it.
 func FuzzPath(f *testing.F) {
 	fields := []string{
 		"spec", "spec.replicas", `metadata.labels["example.com/a"].x`, `metadata.finalizers[="a/b"]`,
@@ -61,8 +60,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// agrees demands of Covers what the matchers and sets of
-// structured-merge-diff say of the same field.
+// agrees demands of Covers what the matchers and sets of structured-merge-diff say of the same field.
 func agrees(t *testing.T, path Path, field fieldpath.Path) {
 	t.Helper()
 	parts := make([]any, len(path.steps))

@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Path names a field and everything below it, in the terms in which the API
-// server tracks ownership
+// Path names a field and everything below it, in the terms in which the API server tracks ownership
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management):
 //
 //	spec.replicas                      a field of a struct

@@ -27,11 +27,10 @@ func IsReset(entry metav1.ManagedFieldsEntry) bool {
 }
 
 // TakeOver returns the managedFields of an object called name after the grant's manager has taken over what is its
-// alone, and from whom; nil entries if that is so already. It takes everything from BeforeFirstApply and, if the
-// object was handed over, from everybody; else it takes from others what the manager does not state, which no apply
-// of its own would remove. What BeforeFirstApply holds through another subresource goes to the managers of that
-// subresource: the API server ignores managedFields in a write there. nobodys are fields that need no entry, and that
-// go as well.
+// alone, and from whom; nil entries if that is so already. It takes everything from BeforeFirstApply and, if the object
+// was handed over, from everybody; else it takes from others what the manager does not state, which no apply of its own
+// would remove. What BeforeFirstApply holds through another subresource goes to the managers of that subresource: the
+// API server ignores managedFields in a write there. nobodys are fields that need no entry, and that go as well.
 //
 // What others hold by the contract stays theirs, as Judge has it: nobody's fields, labels, annotations and items of
 // lists beside those that the manager states, and all that was written through another subresource. stated are the

@@ -60,8 +60,7 @@ func things() Contract {
 
 const container = `{"f:spec":{"f:template":{"f:containers":{"k:{\"name\":\"ours\"}":{".":{},"f:name":{},"f:image":{}}}}}}`
 
-// verdicts are stories of an object: its managedFields, and what is said of
-// them.
+// verdicts are stories of an object: its managedFields, and what is said of them.
 var verdicts = map[string]struct {
 	entries []metav1.ManagedFieldsEntry
 	want    []string

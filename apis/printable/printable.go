@@ -6,11 +6,10 @@ import (
 	"unicode"
 )
 
-// Text is a text of others as it may stand in conditions, Events, logs and a
-// terminal. Pods, backends, runners and users write what ends there, and a control
-// character or a mark of direction would hide or forge what stands beside it: these go.
-// Lines stay lines. A byte that is no text becomes U+FFFD, because one of them would
-// refuse a whole status.
+// Text is a text of others as it may stand in conditions, Events, logs and a terminal. Pods, backends, runners and
+// users write what ends there, and a control character or a mark of direction would hide or forge what stands beside
+// it: these go. Lines stay lines. A byte that is no text becomes U+FFFD, because one of them would refuse a whole
+// status.
 func Text(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -18,8 +18,7 @@ func (c RunConfig) ContentHash() (string, error) {
 	return HashOf(data), nil
 }
 
-// HashOf names an encoding: lower-case hexadecimal SHA-256. Of a run config
-// without its revision it is the ContentHash.
+// HashOf names an encoding: lower-case hexadecimal SHA-256. Of a run config without its revision it is the ContentHash.
 func HashOf(encoded []byte) string {
 	sum := sha256.Sum256(encoded)
 	return hex.EncodeToString(sum[:])

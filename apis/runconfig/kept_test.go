@@ -6,11 +6,10 @@ import (
 	"testing"
 )
 
-// A proxy of an earlier release runs with the file that it was made with, and a runner
-// of this one may find such a file, where its image was replaced under the same tag.
-// What a release writes stays here as it wrote it, one file each, and is never edited:
-// it is read, and it is the content that its hash says. What this release does not
-// know, TestDecodeIsStrict refuses.
+// A proxy of an earlier release runs with the file that it was made with, and a runner of this one may find such a
+// file, where its image was replaced under the same tag. What a release writes stays here as it wrote it, one file
+// each, and is never edited: it is read, and it is the content that its hash says. What this release does not know,
+// TestDecodeIsStrict refuses.
 func TestWhatEarlierReleasesWroteIsRead(t *testing.T) {
 	files, err := filepath.Glob("testdata/kept/*.json")
 	if err != nil || len(files) == 0 {

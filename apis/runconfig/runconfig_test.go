@@ -196,8 +196,7 @@ func TestVerifyHoldsTheContentAgainstItsMark(t *testing.T) {
 	}
 }
 
-// The hash is written into objects: if it changes for the same content, every
-// server restarts once.
+// The hash is written into objects: if it changes for the same content, every server restarts once.
 func TestContentHashStaysFromReleaseToRelease(t *testing.T) {
 	const want = "ef090b6f"
 	got, err := sample().ContentHash()

@@ -26,8 +26,7 @@ func TestThePageHasTheCommandsAsTheyAre(t *testing.T) {
 	golden.Part(t, page, beginOfPart, endOfPart, manual(sit("").root()))
 }
 
-// manual is what --help says of the commands below one, without the flags that
-// are kubectl's.
+// manual is what --help says of the commands below one, without the flags that are kubectl's.
 func manual(parent *cobra.Command) string {
 	var text strings.Builder
 	for _, cmd := range parent.Commands() {
@@ -66,8 +65,7 @@ func indented(text string) string {
 	return strings.Join(lines, "")
 }
 
-// A command without an example, or with one that names another flag, helps
-// nobody.
+// A command without an example, or with one that names another flag, helps nobody.
 func TestEveryCommandHasExamplesThatItTakes(t *testing.T) {
 	commands := 0
 	var check func(parent *cobra.Command)
@@ -119,8 +117,7 @@ func taker(rest string) (*cobra.Command, error) {
 	return found, err
 }
 
-// A page that tells of a command that there is not, or of a flag that it does not
-// have, leaves its reader stuck.
+// A page that tells of a command that there is not, or of a flag that it does not have, leaves its reader stuck.
 func TestThePagesShowCommandsThatThereAre(t *testing.T) {
 	shown := regexp.MustCompile("(?:`|^(?:\\$ )?)kubectl freehold ([a-z][^`]*)")
 	commands := 0
@@ -155,8 +152,7 @@ func TestThePagesShowCommandsThatThereAre(t *testing.T) {
 	}
 }
 
-// manifest is what krew reads
-// (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/).
+// manifest is what krew reads (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/).
 type manifest struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

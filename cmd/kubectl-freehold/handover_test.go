@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// As of an aggregated API, whose server publishes nothing: nobody can say which
-// item of a list is whose.
+// As of an aggregated API, whose server publishes nothing: nobody can say which item of a list is whose.
 func TestAKindWithoutASchemaIsNotHandedOver(t *testing.T) {
 	empty := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer empty.Close()
@@ -27,8 +26,7 @@ func TestAKindWithoutASchemaIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// A receiver that did not get everything, as where a webhook strikes a field, is
-// told what is missing.
+// A receiver that did not get everything, as where a webhook strikes a field, is told what is missing.
 func TestWhatWasNotGivenIsNamed(t *testing.T) {
 	u := &unstructured.Unstructured{}
 	u.SetKind("Deployment")

@@ -143,8 +143,7 @@ func values(path string, value any) map[string]any {
 // remarked is a comment about a field.
 var remarked = regexp.MustCompile(`^# - (spec\.\S+?)(:| --) `)
 
-// stands reports whether an object has a value, or a comment a field or one that
-// it is in.
+// stands reports whether an object has a value, or a comment a field or one that it is in.
 func stands(t *testing.T, printed, path string, value any) bool {
 	t.Helper()
 	for line := range strings.Lines(printed) {

@@ -84,8 +84,7 @@ type row struct {
 // whole is the minimum depth of a field that stands for its content: metadata, spec and status never do.
 const whole = 2
 
-// rows are the lines of a tree. Unless every is set, a field whose content has the same holders stands for its
-// content.
+// rows are the lines of a tree. Unless every is set, a field whose content has the same holders stands for its content.
 func (n *node) rows(every bool) []row { return n.lines(every, 0, 0) }
 
 func (n *node) lines(every bool, depth, indent int) []row {

@@ -16,9 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 )
 
-// What the writer costs where nothing is to be sent, which is nearly always.
-// The case is a server's proxy with all that a user can ask of it, on which
-// four managers have written: the worst of a pass.
+// What the writer costs where nothing is to be sent, which is nearly always. The case is a server's proxy with all that
+// a user can ask of it, on which four managers have written: the worst of a pass.
 
 // proxyIntent is the Deployment of a server, as its golden has it.
 func proxyIntent(tb testing.TB) *appsv1ac.DeploymentApplyConfiguration {
@@ -34,9 +33,8 @@ func proxyIntent(tb testing.TB) *appsv1ac.DeploymentApplyConfiguration {
 	return proxy
 }
 
-// proxyLive is that Deployment as a cache hands it out: with the defaults of
-// the API server, the status of kube-controller-manager, the labels of a GitOps
-// tool and the sidecar of a policy.
+// proxyLive is that Deployment as a cache hands it out: with the defaults of the API server, the status of
+// kube-controller-manager, the labels of a GitOps tool and the sidecar of a policy.
 func proxyLive(tb testing.TB, proxy runtime.ApplyConfiguration) *appsv1.Deployment {
 	tb.Helper()
 	text, err := json.Marshal(proxy)
@@ -119,8 +117,7 @@ func settledProxy(tb testing.TB) (*Writer, *appsv1ac.DeploymentApplyConfiguratio
 	return New(nil, nil, testConverter(), contract.Freehold()).As(contract.MCPServerChildren), proxy, live
 }
 
-// The time is for benchmarks to tell; what it leaves to the garbage collector
-// is counted here.
+// The time is for benchmarks to tell; what it leaves to the garbage collector is counted here.
 func TestTheCheckOfAnUnchangedIntentIsCheap(t *testing.T) {
 	w, proxy, live := settledProxy(t)
 	in, err := w.applier.converter.freeze(proxy)

@@ -31,8 +31,7 @@ var (
 	ErrStale = errors.New("the object changed since it was read")
 	// ErrNamespaceTerminating means that the namespace of a create is being deleted.
 	ErrNamespaceTerminating = errors.New("the namespace is being deleted")
-	// ErrStripped means that a cache removed managedFields which the server has. Ownership cannot be judged without
-	// them.
+	// ErrStripped means that a cache removed managedFields which the server has. Ownership cannot be judged without them.
 	ErrStripped = errors.New("the object was read without its managedFields: remove the cache transform that strips them")
 )
 

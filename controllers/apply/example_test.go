@@ -17,8 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// About is the field manager of an operator that says in each namespace whose
-// it is.
+// About is the field manager of an operator that says in each namespace whose it is.
 const About ownership.Manager = "namespace.teams.example.com/about"
 
 // Contract says that it writes one key of one ConfigMap.
@@ -59,9 +58,8 @@ func (t *Teams) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, err
 }
 
-// An operator for built-in kinds, whole. It sends one request for a namespace
-// that is new or has changed hands, and none for all others, however often it
-// is started.
+// An operator for built-in kinds, whole. It sends one request for a namespace that is new or has changed hands, and
+// none for all others, however often it is started.
 func Example() {
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
@@ -80,8 +78,7 @@ func Example() {
 	}
 }
 
-// What is outside of the contract is refused before anything is sent, here
-// where there is nobody to send it to.
+// What is outside of the contract is refused before anything is sent, here where there is nobody to send it to.
 func ExampleWriter_Apply() {
 	applier := apply.New(nil, nil, apply.NewConverter(clientgoscheme.Scheme, nil), Contract())
 	_, err := applier.As(About).Apply(context.Background(), nil,

@@ -19,9 +19,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Each write, and each deletion, goes out as the identity whose it is, under
-// one bound of rate; what is read, and what was given to no identity, as the
-// process.
+// Each write, and each deletion, goes out as the identity whose it is, under one bound of rate; what is read, and what
+// was given to no identity, as the process.
 func TestAWriterActsAsItsIdentity(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -40,8 +40,7 @@ func TestAheadIsALaterVersionOfTheSameObject(t *testing.T) {
 	}
 }
 
-// restored is an API server whose store was restored from a backup, or one that
-// is well, by the version that it has.
+// restored is an API server whose store was restored from a backup, or one that is well, by the version that it has.
 type restored struct {
 	client.Client
 	version string

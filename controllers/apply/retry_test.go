@@ -76,8 +76,7 @@ type patience struct{}
 func (patience) Error() string             { return "another one does it" }
 func (patience) RetryAfter() time.Duration { return 10 * time.Minute }
 
-// Of several things that went wrong each counts by itself, and the strongest
-// decides about all.
+// Of several things that went wrong each counts by itself, and the strongest decides about all.
 func TestEachJoinedErrorCountsByItself(t *testing.T) {
 	put := func(err error) error { return fmt.Errorf("applying Role ns/a as m: %w", err) }
 	var (

@@ -86,8 +86,7 @@ func TestUnchangedIsJudgedFromTheLiveObject(t *testing.T) {
 	}
 }
 
-// Of an object that was read as metadata only those are compared, and who owns
-// the rest.
+// Of an object that was read as metadata only those are compared, and who owns the rest.
 func TestWhatWasReadAsMetadataIsJudgedByThem(t *testing.T) {
 	const config = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {l: %s}}, data: {k: %s}}`
 	for name, tc := range map[string]struct {

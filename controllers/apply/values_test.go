@@ -170,8 +170,7 @@ func TestValuesAreEqualAsInJSON(t *testing.T) {
 	}
 }
 
-// A proxy that is edited at random is judged as a merge judges it, as a Go type
-// and as a map.
+// A proxy that is edited at random is judged as a merge judges it, as a Go type and as a map.
 func TestHoldsAgreesWithMergeOnRandomEdits(t *testing.T) {
 	proxy := proxyIntent(t)
 	in, err := testConverter().freeze(proxy)

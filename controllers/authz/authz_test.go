@@ -279,8 +279,7 @@ func when(condition string) string {
 	return "permit(principal, action, resource) when { " + condition + " };"
 }
 
-// FuzzDecide holds any arguments to: no panic, and nothing is allowed that is
-// forbidden without a condition.
+// FuzzDecide holds any arguments to: no panic, and nothing is allowed that is forbidden without a condition.
 func FuzzDecide(f *testing.F) {
 	policies, err := Parse([]Source{
 		{"p", `permit(principal, action, resource) when { resource.arg_a == 1 || context.arg_a.b like "x*" };`},

@@ -1,6 +1,5 @@
-// Package authz reads Cedar policies (https://docs.cedarpolicy.com) over the
-// calls of MCP. The operator uses it to tell what is wrong with a policy, the
-// runner to decide. It is pure.
+// Package authz reads Cedar policies (https://docs.cedarpolicy.com) over the calls of MCP. The operator uses it to tell
+// what is wrong with a policy, the runner to decide. It is pure.
 //
 // The vocabulary:
 //
@@ -13,7 +12,6 @@
 //     FeatureType::"tool", "prompt" or "resource"
 //   - context: claim_NAME and arg_NAME once more
 //
-// policies.go reads and checks, unmatched.go finds policies that match nothing,
-// decide.go decides, request.go puts a call in Cedar's terms, values.go turns JSON
-// into Cedar's values.
+// policies.go reads and checks, unmatched.go finds policies that match nothing, decide.go decides, request.go puts a
+// call in Cedar's terms, values.go turns JSON into Cedar's values.
 package authz

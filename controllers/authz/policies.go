@@ -75,8 +75,7 @@ func only(scope ast.IsScopeNode) *types.EntityUID {
 	return nil
 }
 
-// misses reports whether the scope cannot match, without asking Cedar: most policies
-// name a tool, and it is another's.
+// misses reports whether the scope cannot match, without asking Cedar: most policies name a tool, and it is another's.
 func (n *named) misses(r cedar.Request) bool {
 	differs := func(named *types.EntityUID, asked types.EntityUID) bool { return named != nil && *named != asked }
 	return differs(n.resource, r.Resource) || differs(n.action, r.Action) || differs(n.principal, r.Principal)

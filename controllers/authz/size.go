@@ -14,8 +14,7 @@ const (
 	// deepest is how deep policies and entities may nest. The parser calls itself for each
 	// level, ten functions deep: four thousand levels, in 16 KiB of text, take 50 MiB.
 	deepest = 100
-	// longestChain is how many dots and signs of arithmetic one expression may have: each of them
-	// nests what is before it.
+	// longestChain is how many dots and signs of arithmetic one expression may have: each of them nests what is before it.
 	longestChain = 500
 )
 

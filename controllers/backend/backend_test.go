@@ -323,8 +323,7 @@ func TestStartsOfTheBackend(t *testing.T) {
 	}
 }
 
-// A new proxy in front of a backend that runs asks it first, for a while, and says in
-// one report what it learned.
+// A new proxy in front of a backend that runs asks it first, for a while, and says in one report what it learned.
 func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit   func(*Runner, *v1alpha1.MCPServer, *appsv1.StatefulSet)

@@ -27,8 +27,7 @@ import (
 // Runner applies one server's backend and reports on it; for a remote server it only reports. Its methods must not
 // run concurrently.
 type Runner struct {
-	// Reader reads the MCPServer, the StatefulSet and the two Services. It may be a cache, which must keep
-	// managedFields.
+	// Reader reads the MCPServer, the StatefulSet and the two Services. It may be a cache, which must keep managedFields.
 	Reader client.Reader
 	// Live reads from the API server, where a cache cannot know.
 	Live client.Reader
@@ -42,8 +41,7 @@ type Runner struct {
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 
-	// AskFirst is how long the first report of a new proxy may wait for the answer of a running backend; 0 for not at
-	// all.
+	// AskFirst is how long the first report of a new proxy may wait for the answer of a running backend; 0 for not at all.
 	AskFirst time.Duration
 
 	// waitsSince is when that wait began.

@@ -251,8 +251,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
-// An Event that has expired says nothing any more, and neither does one that went while the
-// watch was down.
+// An Event that has expired says nothing any more, and neither does one that went while the watch was down.
 func TestWhatExpiresGoes(t *testing.T) {
 	s := &Store{}
 	all, one := scope{s, ""}, scope{s, "ns"}

@@ -65,8 +65,7 @@ func TestFieldsAreKnown(t *testing.T) {
 	}
 }
 
-// walk notes the paths of all that is declared, and of the objects that a field could be
-// added to.
+// walk notes the paths of all that is declared, and of the objects that a field could be added to.
 func walk(schema apiextensionsv1.JSONSchemaProps, at fieldpath.Path, declared, structs *[]fieldpath.Path) {
 	*declared = append(*declared, at.Copy())
 	if schema.Type == "object" && len(schema.Properties) > 0 {

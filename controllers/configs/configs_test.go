@@ -115,8 +115,7 @@ func TestAPolicyThatCannotBeReadIsSaid(t *testing.T) {
 	}
 }
 
-// kstatus takes an object that is Stalled for Failed, and one with Ready alone for
-// Current.
+// kstatus takes an object that is Stalled for Failed, and one with Ready alone for Current.
 func TestFindings(t *testing.T) {
 	everywhere := conditions.True("RolledOut", "every workload that refers to this configuration has its present content")
 	invalid := errors.New(`policy "a", line 1, column 2: no`)

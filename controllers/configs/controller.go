@@ -1,6 +1,5 @@
-// Package configs keeps the status of shared configurations, and holds their deletion while workloads refer to them.
-// It is one controller for all kinds of configurations; what tells them apart is in a package each, which registry
-// lists.
+// Package configs keeps the status of shared configurations, and holds their deletion while workloads refer to them. It
+// is one controller for all kinds of configurations; what tells them apart is in a package each, which registry lists.
 //
 // Read Reconcile first. What a pass shares with those of other kinds is in
 // controllers/reconcile, who refers to what in controllers/references.

@@ -16,8 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// The server says current. Whoever held content of it yields only if another
-// operator took it from him.
+// The server says current. Whoever held content of it yields only if another operator took it from him.
 func TestWhoYieldsToAnotherOperator(t *testing.T) {
 	mine := revision.Revision{Generation: 2, Hash: "mine"}
 	claimed := func(by string, operation metav1.ManagedFieldsOperationType) edit {

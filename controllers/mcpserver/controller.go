@@ -1,6 +1,5 @@
-// Package mcpserver reconciles MCPServers: everything around the proxy is applied
-// here, the backend by the runner in the proxy pod. It reconciles MCPRemoteProxies too,
-// which have no backend (controllers/kinds).
+// Package mcpserver reconciles MCPServers: everything around the proxy is applied here, the backend by the runner in
+// the proxy pod. It reconciles MCPRemoteProxies too, which have no backend (controllers/kinds).
 //
 // Read Reconcile first. It has three steps, each a package: snapshot has all reads, plan decides by them and by the
 // digest of the content that package render makes, and act takes the plan's steps, of which the last is a report.

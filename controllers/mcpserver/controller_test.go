@@ -40,9 +40,8 @@ func TestAnotherHandsDeploymentIsNotStopped(t *testing.T) {
 	}
 }
 
-// The backend that stands is scaled also where new content cannot go out: it was
-// refused a child, and its proxy is gone or has older content. It is given no more pods of
-// older content of its own.
+// The backend that stands is scaled also where new content cannot go out: it was refused a child, and its proxy is gone
+// or has older content. It is given no more pods of older content of its own.
 func TestARefusedChildDoesNotKeepTheScale(t *testing.T) {
 	long := strings.Repeat("x", 17<<10) // which takes a ConfigMap
 	for name, tc := range map[string]struct {

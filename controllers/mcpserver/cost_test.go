@@ -25,8 +25,7 @@ import (
 
 var theServer = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "echo"}}
 
-// settled is a server that is Ready, and a Reconciler that has nothing left to
-// write: it has come up by passes of it.
+// settled is a server that is Ready, and a Reconciler that has nothing left to write: it has come up by passes of it.
 func settled(tb testing.TB) (*Reconciler, *stored) {
 	tb.Helper()
 	return settledWith(tb, func(*v1alpha1.MCPServer) {})
@@ -121,8 +120,7 @@ func (s *stored) come(applier *apply.Applier) {
 	}
 }
 
-// Times are for benchmarks to tell; what a pass asks of the API server and of
-// the garbage collector is counted here.
+// Times are for benchmarks to tell; what a pass asks of the API server and of the garbage collector is counted here.
 func TestAPassOverASettledServerIsCheap(t *testing.T) {
 	r, s := settled(t)
 	before := s.applies

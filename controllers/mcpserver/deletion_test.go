@@ -296,8 +296,7 @@ func TestARefusedDeletionIsSaid(t *testing.T) {
 	}
 }
 
-// saysRefused holds a server whose deletion is refused to the condition that it shows,
-// and to the one that it does not.
+// saysRefused holds a server whose deletion is refused to the condition that it shows, and to the one that it does not.
 func saysRefused(t *testing.T, s *stored, movement, other string) {
 	t.Helper()
 	all := read(s).Status.Conditions

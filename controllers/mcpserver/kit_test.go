@@ -26,8 +26,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// A world in which everything has come up, and edits of it. Rows of tables
-// hold the edits only.
+// A world in which everything has come up, and edits of it. Rows of tables hold the edits only.
 
 var (
 	current = revision.Revision{Generation: 3, Hash: "ccc"}

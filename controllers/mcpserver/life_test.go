@@ -81,8 +81,7 @@ func (l *life) show(step, again string) {
 	l.states = append(l.states, state{step, again, shown})
 }
 
-// passes lets time go by, makes passes until nothing more is written, and keeps
-// the state.
+// passes lets time go by, makes passes until nothing more is written, and keeps the state.
 func (l *life) passes(step string, after time.Duration) {
 	l.tb.Helper()
 	l.now = l.now.Add(after)
@@ -230,8 +229,7 @@ func (l *life) isRefused() {
 	l.passes("and new content runs", time.Minute)
 }
 
-// What the operator says over the life of a server is what test/schema judges as
-// Flux, Argo CD and kubectl do.
+// What the operator says over the life of a server is what test/schema judges as Flux, Argo CD and kubectl do.
 func TestTheLifeOfAServer(t *testing.T) {
 	l := newLife(t)
 	l.isBorn()

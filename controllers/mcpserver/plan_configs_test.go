@@ -86,8 +86,7 @@ func runsWith(text string) (proxy runconfig.Proxy) {
 	return proxy
 }
 
-// What comes of a server: it keeps what runs, changes with the configuration that it
-// has, or takes the present one.
+// What comes of a server: it keeps what runs, changes with the configuration that it has, or takes the present one.
 const keeps, changes, takes, takesInTurn = "keeps", "changes", "takes", "takes in turn"
 
 func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {

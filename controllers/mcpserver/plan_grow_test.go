@@ -89,8 +89,7 @@ func TestNoMorePodsOfOlderContentAreStarted(t *testing.T) {
 	}
 }
 
-// grown lets the controllers make the pods that are asked for, of the content that is
-// carried, and end the others.
+// grown lets the controllers make the pods that are asked for, of the content that is carried, and end the others.
 func (l *life) grown() {
 	n := l.counts()
 	for i, name := range []string{"proxy", "backend"} {
@@ -107,8 +106,7 @@ func (l *life) grown() {
 	l.backend().Status = status
 }
 
-// What was accepted last keeps running under a spec that is wrong, but is not started
-// again by it.
+// What was accepted last keeps running under a spec that is wrong, but is not started again by it.
 func TestASpecThatIsWrongStartsNothing(t *testing.T) {
 	l := newLife(t)
 	l.passes("it starts", 0)

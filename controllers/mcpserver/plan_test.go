@@ -72,8 +72,7 @@ func desiredChildren(t *testing.T, long bool) {
 	}
 }
 
-// The number never falls below one that a child carries, and grows only with
-// the content.
+// The number never falls below one that a child carries, and grows only with the content.
 func TestTheMarkOfWantedContent(t *testing.T) {
 	hash := contentHash(t, echo())
 	same, other := revision.Revision{Generation: 4, Hash: hash}, revision.Revision{Generation: 4, Hash: "other"}
@@ -149,8 +148,7 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 	}
 }
 
-// What is above the number is said, and of what an earlier server left nothing,
-// since that goes by itself.
+// What is above the number is said, and of what an earlier server left nothing, since that goes by itself.
 func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 	hash := contentHash(t, echo())
 	same, high, other := revision.Revision{Generation: 4, Hash: hash}, revision.Revision{Generation: 41, Hash: "abc"},
@@ -188,8 +186,7 @@ func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 	}
 }
 
-// Where somebody has used up the numbers, what runs stays, and it is said what
-// to do.
+// Where somebody has used up the numbers, what runs stays, and it is said what to do.
 func TestAfterTheLastNumberThereIsNone(t *testing.T) {
 	last := revision.Revision{Generation: revision.MaxGeneration, Hash: "other"}
 	made := planOf(echo(), world{Proxy: proxyOf(current), Backend: backendOf(last)}, options)
@@ -352,8 +349,7 @@ func TestTheDefaultOfReplicasIsLeft(t *testing.T) {
 	}
 }
 
-// Where a protection is added, pods without it do not serve until its successor
-// is ready, which may be never.
+// Where a protection is added, pods without it do not serve until its successor is ready, which may be never.
 func TestAProxyWithoutAProtectionStopsFirst(t *testing.T) {
 	guarded := map[string]string{podtemplate.AnnotationGuards: "authorization"}
 	guardedPod := pod("new", workload.ComponentProxy, older)

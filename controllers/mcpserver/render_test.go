@@ -149,8 +149,7 @@ func TestAChangedSpecIsRenderedAnew(t *testing.T) {
 	}
 }
 
-// That what stands lets every call through is known also of a spec that cannot
-// be rendered.
+// That what stands lets every call through is known also of a spec that cannot be rendered.
 func TestAProxyWithoutPoliciesStaysStopped(t *testing.T) {
 	r, s := settled(t)
 	stored := s.objects[storedKey{"MCPServer", "echo"}].(*v1alpha1.MCPServer)

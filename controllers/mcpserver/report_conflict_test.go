@@ -21,8 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// A conflict is told while repairs of it wait, costs a repair a minute, and is
-// over by itself.
+// A conflict is told while repairs of it wait, costs a repair a minute, and is over by itself.
 func TestAConflictIsToldWhileItGoesOn(t *testing.T) {
 	r, s := settled(t)
 	now := noon
@@ -30,8 +29,7 @@ func TestAConflictIsToldWhileItGoesOn(t *testing.T) {
 	r.Applier.Now = r.Now
 	name := workload.ProxyName("echo")
 	theirs := corev1ac.Service(name, "ns").WithSpec(corev1ac.ServiceSpec().WithType(corev1.ServiceTypeNodePort))
-	// steal takes a field, and returns how many writes the next pass makes, and when
-	// it wants another.
+	// steal takes a field, and returns how many writes the next pass makes, and when it wants another.
 	steal := func() (writes int, again time.Duration) {
 		if err := s.apply(theirs, "intruder", ""); err != nil {
 			t.Fatal(err)

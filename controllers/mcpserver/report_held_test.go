@@ -11,8 +11,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 )
 
-// A condition that somebody else applies cannot go with ours, and must not keep
-// the rest of the report from going out.
+// A condition that somebody else applies cannot go with ours, and must not keep the rest of the report from going out.
 func TestAConditionThatOthersHoldStays(t *testing.T) {
 	r, s := settled(t)
 	theirs := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().WithConditions(

@@ -365,8 +365,7 @@ func failing(rev revision.Revision, status corev1.ConditionStatus) *appsv1.Deplo
 	return d
 }
 
-// Accepted is always stated. What kstatus reads, Reconciling and Stalled, is there
-// only while true, and never both.
+// Accepted is always stated. What kstatus reads, Reconciling and Stalled, is there only while true, and never both.
 func TestFindings(t *testing.T) {
 	states{
 		"ready":  {up(), nil, "Accepted=True Ready=True"},

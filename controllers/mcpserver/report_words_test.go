@@ -14,8 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// Webhooks may refuse in other words each time. To say so each time would wake the
-// next pass, which is refused again.
+// Webhooks may refuse in other words each time. To say so each time would wake the next pass, which is refused again.
 func TestARefusalInOtherWordsIsSaidOnceAMinute(t *testing.T) {
 	for name, words := range map[string]func(try int) string{
 		"another port each time": func(try int) string {
@@ -112,8 +111,7 @@ func TestTheLastWordsOfAContainerAreSaidOnceAMinute(t *testing.T) {
 	}
 }
 
-// Nor is an Event recorded of words that the condition does not take, where another
-// condition is news.
+// Nor is an Event recorded of words that the condition does not take, where another condition is news.
 func TestAnEventSaysWhatTheConditionSays(t *testing.T) {
 	r, s := settled(t)
 	recorder, tries := events.NewFakeRecorder(100), 0

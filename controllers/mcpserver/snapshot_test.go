@@ -297,8 +297,7 @@ func TestFewRunConfigsAreKeptOfARolloutThatHangs(t *testing.T) {
 	}
 }
 
-// A server that is ready stays so where it cannot be scaled up, and an Event says why,
-// once for each reason.
+// A server that is ready stays so where it cannot be scaled up, and an Event says why, once for each reason.
 func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
 	now, recorder := noon.Add(time.Hour), events.NewFakeRecorder(10)
 	refused := func(why string) *corev1.Event {

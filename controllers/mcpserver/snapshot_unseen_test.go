@@ -44,8 +44,7 @@ func unlabelled(t *testing.T, s *stored) {
 	}
 }
 
-// Calls end first, and the backend goes before the server, also where a label that somebody
-// took off hides them.
+// Calls end first, and the backend goes before the server, also where a label that somebody took off hides them.
 func TestAServerGoesInOrderWhereALabelIsGone(t *testing.T) {
 	r, s := settled(t)
 	r.reader.Cache = labelled{s}

@@ -29,9 +29,8 @@ import (
 	"github.com/freehold-dev/freehold/applyconfig"
 )
 
-// stored is an API server of one namespace, in memory and with the field manager
-// of the real one, that is read as a cache is: each read is a copy. It proves
-// nothing about ownership; passes are measured on it.
+// stored is an API server of one namespace, in memory and with the field manager of the real one, that is read as a
+// cache is: each read is a copy. It proves nothing about ownership; passes are measured on it.
 type stored struct {
 	client.Client // what a pass does not call
 	tb            testing.TB

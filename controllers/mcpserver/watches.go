@@ -30,9 +30,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// Register adds the controller to a manager. The manager's cache must hold the
-// kinds of Watched, by the label of workload.LabelServer, and have the indexes of
-// controllers/references.
+// Register adds the controller to a manager. The manager's cache must hold the kinds of Watched, by the label of
+// workload.LabelServer, and have the indexes of controllers/references.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	// Also one that was deleted and made again while the watch was down.
 	changed := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -76,9 +75,8 @@ func (r *Reconciler) referring(config string) handler.EventHandler {
 	})
 }
 
-// Watched are the kinds of objects that belong to a server. Of run configs only
-// the metadata are watched: what they hold is large, follows from their name and
-// cannot change.
+// Watched are the kinds of objects that belong to a server. Of run configs only the metadata are watched: what they
+// hold is large, follows from their name and cannot change.
 func Watched() []client.Object {
 	config := &metav1.PartialObjectMetadata{}
 	config.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)

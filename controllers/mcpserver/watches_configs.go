@@ -31,14 +31,12 @@ type followed struct {
 	types.NamespacedName
 }
 
-// waves wakes the servers whose turn it is to take a changed configuration, and no
-// others, when some that refer to it have moved. Who they are is found outside of the
-// watch, and once for all that move within gathering: it takes a look at all that refer to
-// it, and where 500 do, each of them moves several times.
+// waves wakes the servers whose turn it is to take a changed configuration, and no others, when some that refer to it
+// have moved. Who they are is found outside of the watch, and once for all that move within gathering: it takes a look
+// at all that refer to it, and where 500 do, each of them moves several times.
 type waves struct {
 	*Reconciler
-	// moves is made at its first use: it has a goroutine, which a controller that never starts
-	// would leave behind.
+	// moves is made at its first use: it has a goroutine, which a controller that never starts would leave behind.
 	moves func() workqueue.TypedDelayingInterface[followed]
 }
 
@@ -108,15 +106,13 @@ func (v waves) wake(ctx context.Context, of followed, q queue) {
 	}
 }
 
-// alike reports whether nothing changed of what a phase is read from, as with most
-// events.
+// alike reports whether nothing changed of what a phase is read from, as with most events.
 func alike(before, after kinds.Object) bool {
 	return after != nil && slices.Equal(before.ConfigRefs(), after.ConfigRefs()) &&
 		apiequality.Semantic.DeepEqual(rollout.Of(before), rollout.Of(after))
 }
 
-// phase is how far a server is that refers to a configuration, -1 for one that does
-// not, or where that cannot be told.
+// phase is how far a server is that refers to a configuration, -1 for one that does not, or where that cannot be told.
 func (v waves) phase(ctx context.Context, server kinds.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
 	if server == nil || references.From(server, config.Kind) != config.Name {
 		return -1

@@ -23,8 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// followers is a cache of servers that refer to one MCPOIDCConfig; lists counts how often
-// they are listed.
+// followers is a cache of servers that refer to one MCPOIDCConfig; lists counts how often they are listed.
 type followers struct {
 	client.Reader
 	config  v1alpha1.MCPOIDCConfig

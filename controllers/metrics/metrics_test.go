@@ -74,8 +74,7 @@ rollouts_held MCPServer 0`
 	}
 }
 
-// Names follow https://prometheus.io/docs/practices/naming/: a prefix, and total for
-// what only grows.
+// Names follow https://prometheus.io/docs/practices/naming/: a prefix, and total for what only grows.
 func TestNamesFollowTheConventions(t *testing.T) {
 	for _, row := range All() {
 		if !regexp.MustCompile(`^freehold_[a-z]+(_[a-z]+)*$`).MatchString(row.Name) ||

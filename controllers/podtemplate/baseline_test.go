@@ -115,8 +115,7 @@ func TestNoOverlayGoesBeyondBaseline(t *testing.T) {
 	}
 }
 
-// The schema refuses both first; this is for servers from before it did, and for
-// the runner, which builds the backend.
+// The schema refuses both first; this is for servers from before it did, and for the runner, which builds the backend.
 func TestVolumesOfTheSpecStayWithinBaseline(t *testing.T) {
 	for volume, want := range map[string]string{
 		`hostPath: {path: /}`: `spec.volumes[name=a].hostPath: breaks the baseline Pod Security Standard, control "hostPath volumes": use a persistentVolumeClaim, emptyDir, configMap or secret`,
@@ -132,8 +131,7 @@ func TestVolumesOfTheSpecStayWithinBaseline(t *testing.T) {
 	}
 }
 
-// What restricted does not allow and baseline does takes the place of our
-// default, and of nothing else.
+// What restricted does not allow and baseline does takes the place of our default, and of nothing else.
 func TestAnOverlayOfTheBackendMayLoosen(t *testing.T) {
 	const pod, own = `securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}`,
 		`securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`

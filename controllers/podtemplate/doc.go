@@ -9,7 +9,6 @@
 //   - problem.go: what cannot be rendered
 //   - canonical.go: core types as intents
 //
-// Canonical means: as the API server would store it. An intent that the server
-// rewrites (a quantity of 1000m, a fieldRef without apiVersion, an empty value)
-// is a write on every pass once a second manager applies to the object.
+// Canonical means: as the API server would store it. An intent that the server rewrites (a quantity of 1000m, a
+// fieldRef without apiVersion, an empty value) is a write on every pass once a second manager applies to the object.
 package podtemplate

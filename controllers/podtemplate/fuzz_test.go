@@ -37,11 +37,10 @@ var additions = []string{
 	`{spec: {hostUsers: false, containers: [{name: server, securityContext: {procMount: Unmasked, allowPrivilegeEscalation: true, capabilities: {drop: [MKNOD]}}}]}}`,
 }
 
-// FuzzOverlay holds both overlays to what the rest relies on, whatever a user
-// writes into them: the same overlay gives the same answer; a refused one
-// leaves ours as it was; an accepted one takes nothing from ours, loses nothing
-// of its own, stays within baseline, leaves the runner's token where it is, and gives a
-// template that the API server stores as it is.
+// FuzzOverlay holds both overlays to what the rest relies on, whatever a user writes into them: the same overlay gives
+// the same answer; a refused one leaves ours as it was; an accepted one takes nothing from ours, loses nothing of its
+// own, stays within baseline, leaves the runner's token where it is, and gives a template that the API server stores as
+// it is.
 func FuzzOverlay(f *testing.F) {
 	for _, tc := range refusals {
 		f.Add(asJSON(f, tc.overlay))

@@ -77,8 +77,7 @@ func newStatements(ours *typed.TypedValue) (statements, error) {
 	return stated, nil
 }
 
-// clash is the first clash on a path of the overlay. It starts below the wrapper, whose apiVersion and kind both
-// have.
+// clash is the first clash on a path of the overlay. It starts below the wrapper, whose apiVersion and kind both have.
 func (o overlay) clash(stated statements, path fieldpath.Path) (Problem, bool) {
 	for i := 2; i <= len(path); i++ {
 		here, last := path[:i], path[i-1]

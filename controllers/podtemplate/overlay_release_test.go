@@ -11,8 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// A proxy with the overlays of a release and of a spec is as with one overlay that says
-// all of it.
+// A proxy with the overlays of a release and of a spec is as with one overlay that says all of it.
 func TestASpecsOverlayIsLaidOverThatOfTheRelease(t *testing.T) {
 	const side = `{name: side, image: s:1`
 	for name, tc := range map[string]struct{ release, spec, want string }{

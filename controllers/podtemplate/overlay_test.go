@@ -182,8 +182,7 @@ func TestOverlayThatSaysNothingChangesNothing(t *testing.T) {
 	}
 }
 
-// What an overlay says of a pod's end stands, and the API server takes no sleep
-// longer than the grace period.
+// What an overlay says of a pod's end stands, and the API server takes no sleep longer than the grace period.
 func TestABackendSleepsBeforeItsEnd(t *testing.T) {
 	for name, tc := range map[string]struct{ overlay, want string }{
 		"with no overlay":          {``, `{"preStop":{"sleep":{"seconds":7}}}`},

@@ -49,8 +49,7 @@ type Release struct {
 	ProxyResources *v1alpha1.Resources
 	// ProxyReplicas are the default of proxies; one if zero.
 	ProxyReplicas int32
-	// ProxyTemplate is an overlay of all proxies, below those of the specs; nil for none. CheckRelease finds its
-	// problems.
+	// ProxyTemplate is an overlay of all proxies, below those of the specs; nil for none. CheckRelease finds its problems.
 	ProxyTemplate []byte
 	// RemoteContainers lets the overlays of MCPRemoteProxies add containers.
 	RemoteContainers bool
@@ -65,8 +64,7 @@ type Names struct {
 	Labels map[string]string
 	// ServiceAccount is the runner's.
 	ServiceAccount string
-	// RunConfig is a placeholder until AtRevision sets the ConfigMap's name: the hash of the content covers the
-	// template.
+	// RunConfig is a placeholder until AtRevision sets the ConfigMap's name: the hash of the content covers the template.
 	RunConfig string
 }
 

@@ -112,8 +112,7 @@ func TestArgumentsOfTheRunner(t *testing.T) {
 			`the runner takes "--config=/a" from nobody: write --log-level or --log-format, each with one of its words, or nothing`)
 }
 
-// Who may write MCPRemoteProxies and nothing else runs no image by them, unless the
-// platform lets them.
+// Who may write MCPRemoteProxies and nothing else runs no image by them, unless the platform lets them.
 func TestARemoteProxyAddsNoContainers(t *testing.T) {
 	const says = "the pods of an MCPRemoteProxy run no image of its spec: remove it, or have an administrator set " +
 		"remoteProxies.allowContainers of the chart to true, " +

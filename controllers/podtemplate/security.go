@@ -28,8 +28,7 @@ func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
-// restricted are the fields of both that a backend's overlay may replace within baseline, because some images need
-// it.
+// restricted are the fields of both that a backend's overlay may replace within baseline, because some images need it.
 var restricted = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("template", "spec", "securityContext", "runAsNonRoot"),
 	fieldpath.MakePathOrDie("template", "spec", "securityContext", "seccompProfile"),

@@ -8,18 +8,16 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// Stated is a pod template with what the API server fills in beside it, where that stays
-// once the template says something else. A default belongs to no field manager, so that
-// no apply takes it away again:
+// Stated is a pod template with what the API server fills in beside it, where that stays once the template says
+// something else. A default belongs to no field manager, so that no apply takes it away again:
 //
 //   - emptyDir of a volume without a source, which stands beside the next source;
 //   - the deprecated name of serviceAccountName, from which the account comes back;
 //   - the pull policy of a container and of a volume with an image, which is that of the
 //     image's first tag.
 //
-// The values are those of the API server, so that no pod is replaced for them. No hash of
-// content covers them, for the same reason. The template stays as it is. A test finds what
-// is missing here.
+// The values are those of the API server, so that no pod is replaced for them. No hash of content covers them, for the
+// same reason. The template stays as it is. A test finds what is missing here.
 func Stated(template *corev1ac.PodTemplateSpecApplyConfiguration) *corev1ac.PodTemplateSpecApplyConfiguration {
 	out, spec := *template, *template.Spec
 	out.Spec = &spec

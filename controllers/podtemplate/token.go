@@ -53,8 +53,7 @@ var proxyToken = map[string]string{
 	"podCertificate": "this is the runner's identity: remove it, and use a pod of your own for what calls the API server",
 }
 
-// noToken are the same for a backend without an account of its own: it would be the account "default" of the
-// namespace.
+// noToken are the same for a backend without an account of its own: it would be the account "default" of the namespace.
 var noToken = map[string]string{
 	"serviceAccountToken": "without spec.serviceAccountName a backend has no token: set that, or remove this",
 	"podCertificate":      "without spec.serviceAccountName a backend has no identity: set that, or remove this",

@@ -177,9 +177,8 @@ func TestNoInjectorIsToldOfTheRunnersToken(t *testing.T) {
 	}
 }
 
-// A backend has no token but of an account that the user may name; what an
-// injector does to its pod, Pod Security admission judges. But host paths are
-// not had by an annotation.
+// A backend has no token but of an account that the user may name; what an injector does to its pod, Pod Security
+// admission judges. But host paths are not had by an annotation.
 func TestABackendIsInjected(t *testing.T) {
 	server := minimal(t)
 	server.Spec.PodTemplate = raw(t,

@@ -64,8 +64,7 @@ func outcome(err error) string {
 	}
 }
 
-// contendedFields counts the fields that other managers and Freehold state with other values, none of a deleted
-// object.
+// contendedFields counts the fields that other managers and Freehold state with other values, none of a deleted object.
 func (p *Pass) contendedFields() int {
 	if p.object.GetDeletionTimestamp() != nil {
 		return 0

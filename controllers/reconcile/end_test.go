@@ -25,8 +25,7 @@ func pass(due time.Duration) *Pass {
 	}
 }
 
-// What is tried again and when is apply.RetryOf's to say: its table is in
-// controllers/apply.
+// What is tried again and when is apply.RetryOf's to say: its table is in controllers/apply.
 func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
 	broken, bad, outside := errors.New("timeout"), &apply.BadIntent{Err: errors.New("422")},
 		&apply.NotGranted{Manager: "m"}

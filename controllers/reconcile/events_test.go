@@ -33,8 +33,7 @@ func heard(live []metav1.Condition, before v1alpha1.WorkloadPhase, call func(*Pa
 	return strings.Join(all, "; ")
 }
 
-// Whoever watches events hears each new reason once, as a warning only if
-// somebody has to act.
+// Whoever watches events hears each new reason once, as a warning only if somebody has to act.
 func TestAnnounceTellsWhatIsNew(t *testing.T) {
 	stands := func(reason, message string) []metav1.Condition {
 		status := metav1.ConditionFalse

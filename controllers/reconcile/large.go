@@ -57,9 +57,8 @@ const (
 )
 
 // LargeQueue admits one large object at a time: several would need more memory than the process has, and occupy all
-// workers. No namespace is admitted twice in a row while another one waits. Within a namespace the order is first
-// come, first served, so that an object is not starved by one that is woken constantly. The zero value is ready for
-// use.
+// workers. No namespace is admitted twice in a row while another one waits. Within a namespace the order is first come,
+// first served, so that an object is not starved by one that is woken constantly. The zero value is ready for use.
 type LargeQueue struct {
 	mu    sync.Mutex
 	taken bool

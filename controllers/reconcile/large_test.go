@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A namespace of many large objects does not keep another one from its turn, nor does
-// one that has left the line.
+// A namespace of many large objects does not keep another one from its turn, nor does one that has left the line.
 func TestNamespacesTakeTurnsAtLargeObjects(t *testing.T) {
 	var large LargeQueue
 	now := time.Unix(1000, 0)
@@ -73,8 +72,7 @@ func TestAPassHoldsOneTurn(t *testing.T) {
 // worker is an object of which passes are made in a simulated time.
 type worker struct {
 	namespace, name string
-	// passes are left, of which each takes as long; endless is woken by another event
-	// whenever one has ended.
+	// passes are left, of which each takes as long; endless is woken by another event whenever one has ended.
 	passes  int
 	takes   time.Duration
 	endless bool

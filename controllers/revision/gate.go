@@ -14,9 +14,8 @@ const (
 	Repair Decision = "Repair"
 )
 
-// Gate decides whether content of revision mine may be written where the
-// object of revision live was read, or where none exists. The operator asks
-// it for the proxy's Deployment, the runner for the backend's objects.
+// Gate decides whether content of revision mine may be written where the object of revision live was read, or where
+// none exists. The operator asks it for the proxy's Deployment, the runner for the backend's objects.
 //
 // The number only grows:
 //   - an object that is absent is born;

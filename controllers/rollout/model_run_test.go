@@ -84,8 +84,7 @@ func (m *model) rest(steps int) {
 	}
 }
 
-// run plays a random life, and ends it with a content that is good, of which all that
-// can take it are to have it.
+// run plays a random life, and ends it with a content that is good, of which all that can take it are to have it.
 func run(seed uint64, by rules, lags bool) error {
 	m := &model{rules: by, Rand: rand.New(rand.NewPCG(seed, 2)), broken: map[string]bool{}, lags: lags}
 	m.percent = 1 + m.IntN(60)
@@ -122,9 +121,8 @@ func run(seed uint64, by rules, lags bool) error {
 	return nil
 }
 
-// ends corrects the configuration, once those who cannot take anything have been so for
-// longer than their deadline. It may as well take rights away: nobody is to wait for
-// them.
+// ends corrects the configuration, once those who cannot take anything have been so for longer than their deadline. It
+// may as well take rights away: nobody is to wait for them.
 func (m *model) ends() {
 	for _, s := range m.members {
 		s.until = m.time

@@ -13,9 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// The model: a fleet that refers to one configuration, whose members are what their
-// controllers have written of them, beside what is really so. A controller's pass is
-// that of controllers/mcpserver as far as the plan can see it.
+// The model: a fleet that refers to one configuration, whose members are what their controllers have written of them,
+// beside what is really so. A controller's pass is that of controllers/mcpserver as far as the plan can see it.
 
 // rules are those of the plan, of which a test may break one.
 type rules struct {
@@ -29,8 +28,7 @@ func sound() rules {
 }
 
 const (
-	// deadline is how many steps a member may go without progress, which pods take less
-	// than.
+	// deadline is how many steps a member may go without progress, which pods take less than.
 	deadline  = 60
 	mostSteps = 6
 )
@@ -45,8 +43,7 @@ type sim struct {
 	upstream     bool // is down
 	// until is when its pods are up again, since the time from which it does not serve.
 	until, since int
-	// took is the content that it took in its turn, served the generation that it has
-	// served with.
+	// took is the content that it took in its turn, served the generation that it has served with.
 	took   string
 	served int64
 }
@@ -252,8 +249,7 @@ func (m *model) report(s *sim, reason string) {
 	m.write(s, w)
 }
 
-// judge holds that a member may take the content now: by what is so, not by what the
-// plan believes.
+// judge holds that a member may take the content now: by what is so, not by what the plan believes.
 func (m *model) judge(s *sim, inTurn bool) {
 	if !s.everServed() {
 		return // has nothing of before

@@ -14,8 +14,7 @@ type Turn struct {
 // try again. Until then it says so, and not that it waits: else it would be the next.
 func (t Turn) StaysRefused() bool { return t.Phase == Blocked && !t.Admitted && !t.Held }
 
-// Turn is that of the workload. plan makes the plan of the configuration; it is asked
-// only where the workload needs it.
+// Turn is that of the workload. plan makes the plan of the configuration; it is asked only where the workload needs it.
 func (w Workload) Turn(config v1alpha1.WorkloadConfig, plan func() (Plan, error)) (Turn, error) {
 	return w.turn(config, w.Facts(config.Kind, config.Name, config.Hash).Phase(), plan)
 }

@@ -34,8 +34,7 @@ var stored = map[string]func() any{
 	"backend-headless": func() any { return &corev1.Service{} },
 }
 
-// An intent that the core types write differently is one that the server
-// rewrites: an empty text, a quantity of 1000m.
+// An intent that the core types write differently is one that the server rewrites: an empty text, a quantity of 1000m.
 func TestIntentsAreWhatTheServerStores(t *testing.T) {
 	each(t, []string{"minimal", "full", "odd"}, func(t *testing.T, kind string, fields map[string]any) {
 		object := stored[kind]()

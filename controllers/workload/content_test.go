@@ -40,8 +40,7 @@ func after(t *testing.T, edit change) Rendered {
 	return sound(t, server, opts)
 }
 
-// What a change does to pods, in the words of docs/restarts.md: to the proxy's,
-// and to the backend's.
+// What a change does to pods, in the words of docs/restarts.md: to the proxy's, and to the backend's.
 const (
 	none  = "stay | stay"
 	proxy = "replaced | stay"
@@ -49,8 +48,7 @@ const (
 	never = "cannot be changed | cannot be changed"
 )
 
-// changes are what is changed of a full server. Those that are a field or a value
-// of the chart are in docs/restarts.md.
+// changes are what is changed of a full server. Those that are a field or a value of the chart are in docs/restarts.md.
 var changes = map[string]struct {
 	does string
 	edit change

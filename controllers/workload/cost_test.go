@@ -2,9 +2,8 @@ package workload
 
 import "testing"
 
-// BenchmarkRender is what a pass does to see whether the content is the one that
-// was claimed: everything, and its hash. The full server has overlays
-// for both pods, which have to be merged.
+// BenchmarkRender is what a pass does to see whether the content is the one that was claimed: everything, and its hash.
+// The full server has overlays for both pods, which have to be merged.
 func BenchmarkRender(b *testing.B) {
 	for _, name := range []string{"minimal", "full"} {
 		b.Run(name, func(b *testing.B) {

@@ -15,9 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// A value of an enum that this release does not know is a problem of the spec, whichever
-// enum it is: the CustomResourceDefinition of a later release may have it. All enums are
-// found in the CustomResourceDefinitions.
+// A value of an enum that this release does not know is a problem of the spec, whichever enum it is: the
+// CustomResourceDefinition of a later release may have it. All enums are found in the CustomResourceDefinitions.
 func TestRender_AnUnknownValueOfAnEnum_IsAProblem(t *testing.T) {
 	for _, plural := range []string{"mcpservers", "mcpremoteproxies"} {
 		enums := map[string][]string{}

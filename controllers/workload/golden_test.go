@@ -15,8 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/test/golden"
 )
 
-// read takes a server from testdata. They are written as a user would, with the
-// uid that the API server would add.
+// read takes a server from testdata. They are written as a user would, with the uid that the API server would add.
 func read(t testing.TB, name string) *v1alpha1.MCPServer {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))

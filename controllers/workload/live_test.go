@@ -38,8 +38,7 @@ var allKinds = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme)
 })
 
-// outside are the fields of an intent that its manager was not granted, but for
-// what only says which object is meant.
+// outside are the fields of an intent that its manager was not granted, but for what only says which object is meant.
 func outside(t *testing.T, manager ownership.Manager, fields map[string]any) []string {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: fields}

@@ -34,8 +34,7 @@ func SessionName(key string, uid types.UID) string {
 	return olderSessionName(key) + "-" + id
 }
 
-// olderSessionName is that of content claimed before the status recorded the name: another name would end its
-// sessions.
+// olderSessionName is that of content claimed before the status recorded the name: another name would end its sessions.
 func olderSessionName(key string) string { return key + "-session" }
 
 func sessionSecret(object kinds.Object) string {

@@ -18,8 +18,7 @@ func gateway(name string) Owner {
 	}
 }
 
-// Names cannot be told apart by a lookup, and a selector that meets another's pods
-// could never be changed.
+// Names cannot be told apart by a lookup, and a selector that meets another's pods could never be changed.
 func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 	rev, whose := revision.Revision{Generation: 7, Hash: "abc"}, map[string]string{}
 	var keys []string

@@ -65,10 +65,9 @@ func ProxyReplicas(object kinds.Object, release int32) int32 {
 }
 
 // ScaledProxy restates what the manager owns of the live Deployment with at most so many replicas. It stops a server
-// whose spec cannot be rendered, and never starts a stopped one. live must be unmodified, with its managedFields. It
-// is an error if the manager owns no pod template in it, because an apply without one would remove the rest. The
-// metadata of the owner's objects is stated as configured: it is not content, and a policy of the cluster may require
-// it.
+// whose spec cannot be rendered, and never starts a stopped one. live must be unmodified, with its managedFields. It is
+// an error if the manager owns no pod template in it, because an apply without one would remove the rest. The metadata
+// of the owner's objects is stated as configured: it is not content, and a policy of the cluster may require it.
 func ScaledProxy(
 	live *appsv1.Deployment, owner Owner, manager string, replicas int32,
 ) (*appsv1ac.DeploymentApplyConfiguration, error) {

@@ -15,8 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// The runner of a server may do what its rows of the contract need at that
-// server, and nothing else.
+// The runner of a server may do what its rows of the contract need at that server, and nothing else.
 func TestTheRunnersRoleIsThatOfTheContract(t *testing.T) {
 	built, err := json.Marshal(Role(
 		OwnerOf(&v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: "team", UID: "1"}})))

@@ -74,8 +74,7 @@ func (u *supervisor) note(c *component) {
 	_, _ = fmt.Fprintf(file, "%s ended (%v), see %s\n", c.name, c.err, c.log)
 }
 
-// await repeats a check until it passes, and fails with the part's last words if the part ends
-// or takes too long.
+// await repeats a check until it passes, and fails with the part's last words if the part ends or takes too long.
 func (c *component) await(within time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()

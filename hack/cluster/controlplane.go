@@ -13,8 +13,7 @@ func (u *supervisor) etcd() error {
 		"--listen-client-urls", etcdClients,
 		"--advertise-client-urls", etcdClients,
 		"--listen-peer-urls", "http://127.0.0.1:2380",
-		// The cluster does not outlive a crash of the machine, and waiting for the disk is what
-		// makes a small one slow.
+		// The cluster does not outlive a crash of the machine, and waiting for the disk is what makes a small one slow.
 		"--unsafe-no-fsync",
 	)
 	if err != nil {

@@ -104,8 +104,7 @@ func first(s settings) error {
 	}
 }
 
-// running finds the first process of a cluster that is up; a start that is under way, or was
-// cut off, is not up.
+// running finds the first process of a cluster that is up; a start that is under way, or was cut off, is not up.
 func (s settings) running() (pid int, up bool) {
 	pid, alive := s.firstProcess()
 	if !alive {
@@ -115,8 +114,7 @@ func (s settings) running() (pid int, up bool) {
 	return pid, err == nil
 }
 
-// firstProcess finds the first process, told from a later one of the same number by the time it
-// began.
+// firstProcess finds the first process, told from a later one of the same number by the time it began.
 func (s settings) firstProcess() (pid int, alive bool) {
 	noted, err := os.ReadFile(s.path("first"))
 	if err != nil {
@@ -131,8 +129,7 @@ func (s settings) firstProcess() (pid int, alive bool) {
 	return pid, err == nil
 }
 
-// process reads when a process began, in clock ticks since boot, and whether it is a zombie.
-// See proc_pid_stat(5).
+// process reads when a process began, in clock ticks since boot, and whether it is a zombie. See proc_pid_stat(5).
 func process(pid string) (begin string, dead bool, err error) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

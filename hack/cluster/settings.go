@@ -9,8 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Addresses of the cluster. Nothing outside its network namespace can see them, so they
-// collide with nobody's.
+// Addresses of the cluster. Nothing outside its network namespace can see them, so they collide with nobody's.
 const (
 	nodeName     = "freehold"
 	nodeAddress  = "10.245.0.1"

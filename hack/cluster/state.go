@@ -19,8 +19,7 @@ const (
 // marker is the file that makes a folder ours: down removes no folder without it.
 const marker = "freehold-cluster"
 
-// madeBy tells what kind of cluster the folder holds, byNobody if none. A folder with other
-// content is refused.
+// madeBy tells what kind of cluster the folder holds, byNobody if none. A folder with other content is refused.
 func (s settings) madeBy() (string, error) {
 	content, err := os.ReadFile(s.path(marker))
 	if err == nil {
@@ -44,9 +43,8 @@ func (s settings) claim(by string) error {
 	return os.WriteFile(s.path(marker), []byte(by+"\n"), 0o600)
 }
 
-// alone makes the folder and keeps other commands out of it until the returned function is
-// called, which removes it if it is empty. The lock is the kernel's, so that a killed command
-// leaves none.
+// alone makes the folder and keeps other commands out of it until the returned function is called, which removes it if
+// it is empty. The lock is the kernel's, so that a killed command leaves none.
 func (s settings) alone() (release func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, orRoot(err)

@@ -1,8 +1,7 @@
-// Command docs writes what is generated from the contract: docs/ownership.md,
-// in docs/architecture.md the table under "Who writes what", the admission
-// policies config/policy/managers-*.yaml, the roles config/rbac/*.yaml, and the lists of kinds in
-// files by hand (package lists). Run by `make generate` from the root of the repository. api.go writes docs/api.md from
-// the CRDs.
+// Command docs writes what is generated from the contract: docs/ownership.md, in docs/architecture.md the table under
+// "Who writes what", the admission policies config/policy/managers-*.yaml, the roles config/rbac/*.yaml, and the lists
+// of kinds in files by hand (package lists). Run by `make generate` from the root of the repository. api.go writes
+// docs/api.md from the CRDs.
 package main
 
 import (
@@ -105,8 +104,7 @@ func policies() error {
 	return nil
 }
 
-// capitals are in the names of identities of which there is one for a server:
-// their roles the operator makes.
+// capitals are in the names of identities of which there is one for a server: their roles the operator makes.
 var capitals = regexp.MustCompile("[A-Z]")
 
 // roles writes config/rbac anew.
@@ -148,8 +146,7 @@ func kinds() error {
 	return nil
 }
 
-// remove removes the files of a pattern, so that none is left of what the
-// contract no longer has.
+// remove removes the files of a pattern, so that none is left of what the contract no longer has.
 func remove(pattern string) error {
 	old, err := filepath.Glob(pattern)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Command lint holds what only the types of an expression can tell: who may
-// write to the API server, and how. Run by `make verify` from the root of the
-// repository; hack/lint/rules says what each rule is for.
+// Command lint holds what only the types of an expression can tell: who may write to the API server, and how. Run by
+// `make verify` from the root of the repository; hack/lint/rules says what each rule is for.
 package main
 
 import (

@@ -46,13 +46,11 @@ func (e auditEvent) identity() string {
 	return name[strings.LastIndex(name, ":")+1:]
 }
 
-// how a write is done. The log has no bodies and no types of patches, but the API
-// server refuses force to every patch that is no apply, and each apply of ours
-// has it, since each grant is exclusive. Only a Secret is written once, by an apply
-// that yields: it creates the Secret (201) or meets one (409), where a merge patch
-// would have changed one or found none. Any other patch without force is a merge
-// patch, a JSON patch as a take-over makes one of managedFields, or an apply that
-// yields.
+// how a write is done. The log has no bodies and no types of patches, but the API server refuses force to every patch
+// that is no apply, and each apply of ours has it, since each grant is exclusive. Only a Secret is written once, by an
+// apply that yields: it creates the Secret (201) or meets one (409), where a merge patch would have changed one or
+// found none. Any other patch without force is a merge patch, a JSON patch as a take-over makes one of managedFields,
+// or an apply that yields.
 func (e auditEvent) how() string {
 	if e.Verb != "patch" {
 		return e.Verb

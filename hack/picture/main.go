@@ -3,9 +3,8 @@
 //	picture writes AUDIT-LOG NAMESPACE SINCE
 //	picture survived PATH=MANAGER... < object.json
 //
-// writes counts the write requests of Freehold in a namespace by verb, from the audit log;
-// survived checks that fields are still owned by whom they were, and exits with
-// 1 if one is not. Who owns what is for kubectl freehold to show.
+// writes counts the write requests of Freehold in a namespace by verb, from the audit log; survived checks that fields
+// are still owned by whom they were, and exits with 1 if one is not. Who owns what is for kubectl freehold to show.
 package main
 
 import (

@@ -1,9 +1,8 @@
 //go:build schema
 
-// Command schema prints the OpenAPI v2 definitions of the API types, which
-// applyconfiguration-gen needs to generate Extract functions and a real
-// parser. hack/generate.sh generates the package bin/schema before it runs
-// this program, hence the build tag.
+// Command schema prints the OpenAPI v2 definitions of the API types, which applyconfiguration-gen needs to generate
+// Extract functions and a real parser. hack/generate.sh generates the package bin/schema before it runs this program,
+// hence the build tag.
 package main
 
 import (

@@ -104,8 +104,7 @@ func TestGuidesQuoteCodeThatIsTested(t *testing.T) {
 	}
 }
 
-// hurried finds commands of a page that give up after kubectl wait's 30 seconds, in
-// which few nodes pull an image.
+// hurried finds commands of a page that give up after kubectl wait's 30 seconds, in which few nodes pull an image.
 func hurried(name, page string) []string {
 	var findings []string
 	for _, command := range regexp.MustCompile(`kubectl wait --for[^\n`+"`"+`]*`).FindAllString(page, -1) {

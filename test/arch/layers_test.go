@@ -18,10 +18,9 @@ var below = []string{
 	"controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
-// layers is the picture of docs/architecture.md: which packages of ours a
-// package may import. The longest name that fits a package counts; a name
-// that ends in /... fits everything below it too. A package may always import
-// what lies below itself.
+// layers is the picture of docs/architecture.md: which packages of ours a package may import. The longest name that
+// fits a package counts; a name that ends in /... fits everything below it too. A package may always import what lies
+// below itself.
 var layers = map[string][]string{
 	"apis/v1alpha1":            {},
 	"apis/ownership":           {},
@@ -60,8 +59,7 @@ var layers = map[string][]string{
 		"apis/...", "controllers/configs/frame", "controllers/configs/registry",
 		"controllers/kinds", "controllers/reconcile", "controllers/rollout",
 	},
-	// With apis/ownership the library for other operators (docs/library.md):
-	// neither knows our kinds.
+	// With apis/ownership the library for other operators (docs/library.md): neither knows our kinds.
 	"controllers/apply":      {"apis/ownership"},
 	"controllers/metrics":    {"apis/..."},
 	"controllers/complaints": {"controllers/conditions", "controllers/workload"},

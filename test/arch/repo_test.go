@@ -1,13 +1,11 @@
 // Package arch holds the architecture: each principle of docs/architecture.md
 // is a check here, with a message that says what to do instead.
 //
-// repo_test.go reads the repository, layers_test.go judges imports,
-// shape_test.go files and functions, words_test.go text, dependencies_test.go
-// the module files, versions_test.go releases, docs_test.go pages, links_test.go their
-// links, streams_test.go who reads streams and workflows_test.go what runs elsewhere. What
-// needs types is judged by hack/lint.
-// Every check is a function from what it judges to findings, so that the test
-// beside it can show it bad input.
+// repo_test.go reads the repository, layers_test.go judges imports, shape_test.go files and functions, words_test.go
+// text, dependencies_test.go the module files, versions_test.go releases, docs_test.go pages, links_test.go their
+// links, streams_test.go who reads streams and workflows_test.go what runs elsewhere. What needs types is judged by
+// hack/lint. Every check is a function from what it judges to findings, so that the test beside it can show it bad
+// input.
 package arch
 
 import (

@@ -72,9 +72,8 @@ func rows(s source, fn *ast.FuncDecl) int {
 	return count
 }
 
-// longLines are the lines that do not fit the limit, without those that Go gives no way to break: raw strings,
-// the output of an example, a word of half a line, as an address is, directives and markers, and what silences a
-// linter.
+// longLines are the lines that do not fit the limit, without those that Go gives no way to break: raw strings, the
+// output of an example, a word of half a line, as an address is, directives and markers, and what silences a linter.
 func longLines(s source) []string {
 	whole := map[int]bool{}
 	ast.Inspect(s.file, func(n ast.Node) bool {

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// forbidden are words that tie the repository to one machine, one registry or
-// one way of working. They are put together from pieces, since this file is
-// judged as well. Hosts of registries are configuration of whoever builds: the
-// tools know theirs.
+// forbidden are words that tie the repository to one machine, one registry or one way of working. They are put together
+// from pieces, since this file is judged as well. Hosts of registries are configuration of whoever builds: the tools
+// know theirs.
 var forbidden = map[string]string{
 	"/wo" + "rk/main":           "the path of one machine: make it relative to the repository",
 	"/wo" + "rk/shared":         "the path of one machine: make it relative to the repository",

@@ -28,9 +28,8 @@ var (
 	made   = regexp.MustCompile(`\bmake ([a-z0-9-]+|\$\{\{ *matrix\.(\w+) *\}\})`)
 )
 
-// judgedWorkflow returns what is wrong with a workflow: rights that a job has without
-// asking, an action that its author can change, a job without an end, and a target that
-// the Makefile does not have; and the targets that it runs.
+// judgedWorkflow returns what is wrong with a workflow: rights that a job has without asking, an action that its author
+// can change, a job without an end, and a target that the Makefile does not have; and the targets that it runs.
 func judgedWorkflow(text string, targets []string) (wrong, run []string) {
 	var w workflow
 	if err := yaml.Unmarshal([]byte(text), &w); err != nil {

@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What the scenarios count, for two servers on one control plane. How long
-// anything takes is not judged here.
+// What the scenarios count, for two servers on one control plane. How long anything takes is not judged here.
 func TestScenariosMeasureWhatTheySay(t *testing.T) {
 	b := &bench{settings: settings{Workers: few, QPS: -1, PriorityQueue: true}}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.Patience)
@@ -109,8 +108,7 @@ func least(t *testing.T, b *bench) {
 	}
 }
 
-// whole reads a report back, and looks for what a run of every scenario cannot
-// be without.
+// whole reads a report back, and looks for what a run of every scenario cannot be without.
 func whole(t *testing.T, b *bench) {
 	dir := t.TempDir()
 	must(t, b.report.write(dir))

@@ -25,8 +25,7 @@ type subject struct {
 // patience is how long a subject may take to start or to answer.
 const patience = 2 * time.Minute
 
-// startSubject starts this program again as a subject, and returns once that waits
-// for servers.
+// startSubject starts this program again as a subject, and returns once that waits for servers.
 func startSubject(ctx context.Context, s settings) (*subject, error) {
 	text, err := json.Marshal(s)
 	if err != nil {

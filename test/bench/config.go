@@ -18,12 +18,10 @@ type change struct {
 	share int
 }
 
-// changes are Freehold beside the floor, which lets no server wait, and in turns as it
-// is installed.
+// changes are Freehold beside the floor, which lets no server wait, and in turns as it is installed.
 var changes = []change{{"policy", freehold, 100}, {"policy", "floor", 100}, {"turns", freehold, 0}}
 
-// config measures how n servers take the changed policies of one MCPAuthzConfig. In each
-// case Freehold brought them up.
+// config measures how n servers take the changed policies of one MCPAuthzConfig. In each case Freehold brought them up.
 func (b *bench) config(ctx context.Context, c change, n int) error {
 	b.settings.Share = c.share
 	defer func() { b.settings.Share = 0 }()

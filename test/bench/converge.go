@@ -8,8 +8,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// converge measures how n new servers become ready under a subject, on a control
-// plane of their own.
+// converge measures how n new servers become ready under a subject, on a control plane of their own.
 func (b *bench) converge(ctx context.Context, name string, n int) error {
 	return b.on(ctx, name, func(ctx context.Context, w *world, p *subject) error { return b.bringUp(ctx, w, p, name, n) })
 }
@@ -52,9 +51,8 @@ func memoryOf(p *subject) (memory, error) {
 	return memory{heap: float64(a.Heap), resident: float64(all)}, err
 }
 
-// restingMemoryOf is the memory of a subject that has come to rest: what passes
-// have in hand that send nothing any more would count as kept, and after many
-// servers there are some for a while. It takes the last of two readings that are
+// restingMemoryOf is the memory of a subject that has come to rest: what passes have in hand that send nothing any more
+// would count as kept, and after many servers there are some for a while. It takes the last of two readings that are
 // the same but for a fiftieth, or of a dozen.
 func restingMemoryOf(ctx context.Context, p *subject) (memory, error) {
 	last, err := memoryOf(p)

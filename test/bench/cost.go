@@ -13,9 +13,8 @@ import (
 // passes are made over all objects in a step.
 const passes = 5
 
-// cost measures what passes over the proxies of n servers cost, a Deployment and
-// a Service each, by each method. The control plane is an API server alone, so
-// that nobody else writes, and has no policies, so that all are judged alike.
+// cost measures what passes over the proxies of n servers cost, a Deployment and a Service each, by each method. The
+// control plane is an API server alone, so that nobody else writes, and has no policies, so that all are judged alike.
 func (b *bench) cost(ctx context.Context, n int) error {
 	plane, err := kit.Start(ctx, kit.Alone(), kit.PriorityAndFairness())
 	if err == nil {
@@ -42,9 +41,8 @@ func (b *bench) costs(ctx context.Context, plane *kit.Plane, n int, lingers time
 	return nil
 }
 
-// costOf takes a method through its steps: objects at rest, in a process that
-// remembers nothing; the same after somebody else wrote to each; and after
-// something else is wanted of each. How they were made is not measured.
+// costOf takes a method through its steps: objects at rest, in a process that remembers nothing; the same after
+// somebody else wrote to each; and after something else is wanted of each. How they were made is not measured.
 func (b *bench) costOf(ctx context.Context, p *costRun, m method) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -77,8 +75,7 @@ func (b *bench) costOf(ctx context.Context, p *costRun, m method) error {
 	return nil
 }
 
-// measure makes passes, and adds up what the processes use meanwhile and
-// shortly after.
+// measure makes passes, and adds up what the processes use meanwhile and shortly after.
 func (p *costRun) measure(ctx context.Context, s Step, converge converge, version int) (Step, error) {
 	if err := p.catchUp(ctx); err != nil {
 		return s, err

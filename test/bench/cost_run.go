@@ -21,16 +21,14 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// costRun is one method at work, with a namespace, a connection and a cache of its
-// own.
+// costRun is one method at work, with a namespace, a connection and a cache of its own.
 type costRun struct {
 	plane     *kit.Plane
 	namespace string
 	servers   int
 	processes map[string]int
 	requests  *requestCounter
-	// lingers is how long the API server is listened to after a pass, until it has
-	// told the watches.
+	// lingers is how long the API server is listened to after a pass, until it has told the watches.
 	lingers time.Duration
 	// live reads from the API server, cached from the cache.
 	live, cached client.Client

@@ -29,11 +29,9 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// floor is what any operator that applies these objects must at least send: for
-// each server the applies that Freehold sends, in their order, and nothing that
-// looks, compares, checks or remembers. It knows that a server is new and that a
-// backend is ready, because it is told once; it never asks. A test holds its
-// writes to be Freehold's.
+// floor is what any operator that applies these objects must at least send: for each server the applies that Freehold
+// sends, in their order, and nothing that looks, compares, checks or remembers. It knows that a server is new and that
+// a backend is ready, because it is told once; it never asks. A test holds its writes to be Freehold's.
 type floor struct {
 	contract ownership.Contract
 	// clients are by identity, as which the operator's process writes.
@@ -236,8 +234,7 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 	}
 }
 
-// contentOf is what runs for a server with policies that it refers to, under the number
-// that it has or is to get.
+// contentOf is what runs for a server with policies that it refers to, under the number that it has or is to get.
 func contentOf(server *v1alpha1.MCPServer, policies frame.Set) (workload.Rendered, runconfig.RunConfig, error) {
 	rendered := workload.Render(workload.Input{Object: server, Configs: policies},
 		podtemplate.Release{RunnerImage: runnerImage})

@@ -12,9 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// life measures what happens to n servers that Freehold has brought up: another image,
-// other replicas, a restart of the operator, deletion; with the floor another image and
-// deletion.
+// life measures what happens to n servers that Freehold has brought up: another image, other replicas, a restart of the
+// operator, deletion; with the floor another image and deletion.
 func (b *bench) life(ctx context.Context, name string, n int) error {
 	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *subject) error {
 		ready := question{n, "servers are ready", settled(1)}

@@ -12,17 +12,15 @@ type target struct {
 	name string
 }
 
-// lossCount knows what foreign writers wrote, and counts what of it was lost: a
-// field that its writer was told to stand, that nobody else may change, and that
-// is gone or different when it is looked at later. A field that was lost is
-// counted once, until its writer has written it again.
+// lossCount knows what foreign writers wrote, and counts what of it was lost: a field that its writer was told to
+// stand, that nobody else may change, and that is gone or different when it is looked at later. A field that was lost
+// is counted once, until its writer has written it again.
 type lossCount struct {
 	written map[target]map[string]entry
 	lost    map[string]int // by writer
 }
 
-// entry is what a writer wrote into a field; the value is empty where it gave
-// the field up.
+// entry is what a writer wrote into a field; the value is empty where it gave the field up.
 type entry struct{ writer, value string }
 
 func newLossCount() *lossCount {

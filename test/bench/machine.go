@@ -38,8 +38,7 @@ func machine() Machine {
 	return m
 }
 
-// versions reads them where they are: of a binary that cannot be asked, nothing
-// is said.
+// versions reads them where they are: of a binary that cannot be asked, nothing is said.
 func versions(assets string) Versions {
 	v := Versions{Go: runtime.Version(), Freehold: said("git", "describe", "--always", "--dirty")}
 	v.Kubernetes = strings.TrimPrefix(said(filepath.Join(assets, "kube-apiserver"), "--version"), "Kubernetes ")
@@ -91,8 +90,7 @@ func processorTime(pid int) (float64, error) {
 	return float64(user+system) / ticks, errors.Join(err1, err2)
 }
 
-// stat is the name of a process and the fields behind it
-// (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html).
+// stat is the name of a process and the fields behind it (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html).
 func stat(pid int) (name string, fields []string, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -105,8 +103,7 @@ func stat(pid int) (name string, fields []string, err error) {
 	return string(text[open+1 : end]), strings.Fields(string(text[end+1:])), nil
 }
 
-// children are the processes that this one started, by the first 15 characters
-// of their names.
+// children are the processes that this one started, by the first 15 characters of their names.
 func children() (map[string]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -126,8 +123,7 @@ func children() (map[string]int, error) {
 	return found, nil
 }
 
-// resident is what a process keeps in memory, and how much of that is not a
-// copy of a file, in bytes.
+// resident is what a process keeps in memory, and how much of that is not a copy of a file, in bytes.
 func resident(pid int) (all, anonymous int64, err error) {
 	file := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
 	for name, into := range map[string]*int64{"Rss": &all, "Anonymous": &anonymous} {

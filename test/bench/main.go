@@ -129,8 +129,7 @@ func numbers(text string) ([]int, error) {
 	return all, nil
 }
 
-// measureAll runs the scenarios in turn. One that fails does not keep the others
-// from being measured.
+// measureAll runs the scenarios in turn. One that fails does not keep the others from being measured.
 func (b *bench) measureAll(ctx context.Context, p plan) error {
 	var errs []error
 	do := func(scenario string, measure func(context.Context) error) {
@@ -175,8 +174,7 @@ func (b *bench) measureAll(ctx context.Context, p plan) error {
 	return errors.Join(errs...)
 }
 
-// on measures on a world of its own with one subject, for which the world may be
-// prepared.
+// on measures on a world of its own with one subject, for which the world may be prepared.
 func (b *bench) on(
 	ctx context.Context, name string, measure func(context.Context, *world, *subject) error,
 	prepare ...func(*world, context.Context) error,

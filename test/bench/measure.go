@@ -15,8 +15,7 @@ type Step struct {
 	Step    string `json:"step,omitempty"`
 	Subject string `json:"subject"`
 	Servers int    `json:"servers"`
-	// Seconds is from the first change until the last server was as it should
-	// be.
+	// Seconds is from the first change until the last server was as it should be.
 	Seconds float64 `json:"seconds"`
 	// Counts are what the subject sent until it was at rest.
 	Counts Counts `json:"counts,omitempty"`
@@ -33,8 +32,7 @@ type question struct {
 	of      func(*v1alpha1.MCPServer) bool
 }
 
-// measure does something, waits until all servers answer the question, then
-// until the subject is at rest.
+// measure does something, waits until all servers answer the question, then until the subject is at rest.
 func (w *world) measure(ctx context.Context, p *subject, s Step, do func() error, until question) (Step, error) {
 	fail := func(err error) (Step, error) {
 		return s, fmt.Errorf("%s %s, %s, %d servers: %w\n%s", s.Scenario, s.Step, s.Subject, s.Servers, err, p.lastWords())

@@ -19,13 +19,11 @@ import (
 )
 
 const (
-	// settling is how long a process is left alone before its memory is read, and
-	// resting how long it is once more after a burst: Go gives back what that took
-	// little by little, and collects what it left only after two minutes.
+	// settling is how long a process is left alone before its memory is read, and resting how long it is once more after a
+	// burst: Go gives back what that took little by little, and collects what it left only after two minutes.
 	settling = 30 * time.Second
 	resting  = 4 * time.Minute
-	// strange is how many Secrets, and how many ConfigMaps of 100 KB, are put
-	// beside the servers.
+	// strange is how many Secrets, and how many ConfigMaps of 100 KB, are put beside the servers.
 	strange = 400
 )
 

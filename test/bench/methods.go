@@ -12,19 +12,16 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 )
 
-// method is a way to make objects as they are wanted. It is begun for a process
-// that remembers nothing.
+// method is a way to make objects as they are wanted. It is begun for a process that remembers nothing.
 type method struct {
 	name  string
 	begin func(*costRun) converge
 }
 
-// converge makes an object as it is wanted. have is what the cache shows, nil
-// where it shows none.
+// converge makes an object as it is wanted. have is what the cache shows, nil where it shows none.
 type converge func(ctx context.Context, have client.Object, want child) error
 
-// methods are ours, server-side apply without a check, and what was done before
-// server-side apply.
+// methods are ours, server-side apply without a check, and what was done before server-side apply.
 func methods() []method {
 	return []method{
 		{freehold, unchangedFirst},
@@ -36,8 +33,7 @@ func methods() []method {
 	}
 }
 
-// unchangedFirst sends nothing where managedFields and values say that it would
-// change nothing.
+// unchangedFirst sends nothing where managedFields and values say that it would change nothing.
 func unchangedFirst(p *costRun) converge {
 	writer := controllers.NewApplier(p.live, p.live).As(contract.MCPServerChildren)
 	return func(ctx context.Context, have client.Object, want child) error {

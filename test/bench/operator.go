@@ -16,8 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// runOperator is Freehold's operator as cmd/operator makes it, without leader
-// election and without servers of its own.
+// runOperator is Freehold's operator as cmd/operator makes it, without leader election and without servers of its own.
 func runOperator(ctx context.Context, config *rest.Config, s settings, ready func()) error {
 	mgr, err := newManager(config, s)
 	if err != nil {
@@ -34,8 +33,7 @@ func runOperator(ctx context.Context, config *rest.Config, s settings, ready fun
 	return start(ctx, mgr, ready)
 }
 
-// newManager is the manager of a subject that is an operator, with the cache of
-// Freehold's.
+// newManager is the manager of a subject that is an operator, with the cache of Freehold's.
 func newManager(config *rest.Config, s settings) (ctrl.Manager, error) {
 	scheme, err := controllers.NewScheme()
 	if err != nil {

@@ -208,8 +208,7 @@ func (o *others) count(writes int) map[string]float64 {
 // answered409 is how often the API server has answered 409 so far, to anybody.
 var answered409 = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*code="409"[^}]*\} (\S+)$`)
 
-// counted is the sum of what the metrics of the API server that match a pattern count, in its
-// first group.
+// counted is the sum of what the metrics of the API server that match a pattern count, in its first group.
 func (w *world) counted(ctx context.Context, metrics *regexp.Regexp) (float64, error) {
 	http, err := w.HTTP()
 	if err != nil {

@@ -116,9 +116,8 @@ func TestASeedDrawsTheSameWrites(t *testing.T) {
 	}
 }
 
-// losses makes a few writes beside the operator and beside a reference that
-// cannot but lose the sidecar, when it writes the Deployment of another image,
-// and the number that it does not know, when it writes the status.
+// losses makes a few writes beside the operator and beside a reference that cannot but lose the sidecar, when it writes
+// the Deployment of another image, and the number that it does not know, when it writes the status.
 func losses(ctx context.Context, t *testing.T, b *bench, w *world) {
 	writers := map[string]writer{}
 	for _, h := range slices.Concat(onServers(), onChildren()) {
@@ -160,8 +159,7 @@ func losses(ctx context.Context, t *testing.T, b *bench, w *world) {
 	}
 }
 
-// Nobody but the method writes, so that what it sends can be counted to the last
-// request, for each object.
+// Nobody but the method writes, so that what it sends can be counted to the last request, for each object.
 func TestMethodsSendWhatTheyMust(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()

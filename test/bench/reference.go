@@ -18,11 +18,10 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// reference brings servers up as operators were written before server-side
-// apply: get, compare, create or change, under an optimistic lock and with a
-// retry on conflict. It changes only what it knows, and writes only where
-// something differs. It makes the same objects as Freehold, from the same
-// builders, with the same cache. It does not delete: no scenario asks it to.
+// reference brings servers up as operators were written before server-side apply: get, compare, create or change, under
+// an optimistic lock and with a retry on conflict. It changes only what it knows, and writes only where something
+// differs. It makes the same objects as Freehold, from the same builders, with the same cache. It does not delete: no
+// scenario asks it to.
 type reference struct {
 	client.Client
 	live client.Reader
@@ -30,8 +29,7 @@ type reference struct {
 	updatesObjects, updatesStatus bool
 }
 
-// references are the references by subject. The first writes as most operators
-// do, the others one way only.
+// references are the references by subject. The first writes as most operators do, the others one way only.
 func references() map[string]reference {
 	return map[string]reference{
 		"reference":        {updatesStatus: true},
@@ -100,8 +98,7 @@ func (r *reference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, r.changeStatus(ctx, server, report(server, proxy, backend))
 }
 
-// rights are what the reference needs beside Freehold's, which has no use for
-// create and update.
+// rights are what the reference needs beside Freehold's, which has no use for create and update.
 func rights() *rbacv1.ClusterRole {
 	verbs := []string{"get", "list", "watch", "create", "update", "patch"}
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "bench-reference"}, Rules: []rbacv1.PolicyRule{

@@ -19,8 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// child is one of Freehold's of a server: what is stated of it, and that as a
-// whole object.
+// child is one of Freehold's of a server: what is stated of it, and that as a whole object.
 type child struct {
 	intent runtime.ApplyConfiguration
 	object client.Object

@@ -16,8 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// changeStatus writes the status if change makes a difference, and again
-// on what the API server has where it had moved.
+// changeStatus writes the status if change makes a difference, and again on what the API server has where it had moved.
 func (r *reference) changeStatus(
 	ctx context.Context, server *v1alpha1.MCPServer, change func(*v1alpha1.MCPServerStatus),
 ) error {

@@ -61,8 +61,7 @@ func (r *Report) String() string {
 	return text.String()
 }
 
-// requests are those of each subject's last converge of at most 500 servers, by
-// verb and resource.
+// requests are those of each subject's last converge of at most 500 servers, by verb and resource.
 func (r *Report) requests(text *strings.Builder) {
 	type row struct {
 		subject string

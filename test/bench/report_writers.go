@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// guarded are the 409s to Freehold's claims and to its gate, which send the
-// resourceVersion that they were decided on: no other apply of a status or of an
-// existing Deployment does.
+// guarded are the 409s to Freehold's claims and to its gate, which send the resourceVersion that they were decided on:
+// no other apply of a status or of an existing Deployment does.
 func (s Step) guarded() (claims, gate int) {
 	of := func(resource string) int {
 		return s.Counts.where(func(c Count) bool { return c.Verb == "apply" && c.Resource == resource }).sum().Conflicts
@@ -26,8 +25,7 @@ func (r *Report) steps(scenario string) []Step {
 	return slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Scenario != scenario })
 }
 
-// ownership is what was lost, and what was answered 409, beside each subject, and
-// of which writer.
+// ownership is what was lost, and what was answered 409, beside each subject, and of which writer.
 func (r *Report) ownership(text *strings.Builder) {
 	steps := r.steps("ownership")
 	table(text, "ownership\tsubject\tforeign writes\tlost fields\t409 to the subject\tof them claims\tand the gate\t409 "+

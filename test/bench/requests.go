@@ -22,8 +22,7 @@ type Count struct {
 	// Conflicts were answered 409, Refused anything else above 399.
 	Conflicts int `json:"conflicts,omitempty"`
 	Refused   int `json:"refused,omitempty"`
-	// Sent and Received are the bytes of bodies, without headers and TLS. What
-	// is received is counted after decompression.
+	// Sent and Received are the bytes of bodies, without headers and TLS. What is received is counted after decompression.
 	Sent     int64 `json:"sentBytes,omitempty"`
 	Received int64 `json:"receivedBytes"`
 }
@@ -89,8 +88,7 @@ func (m *requestCounter) carry(req *http.Request, next http.RoundTripper) (*http
 	return response, err
 }
 
-// counted is a body whose bytes are counted as they arrive, so that a watch
-// counts while it lasts.
+// counted is a body whose bytes are counted as they arrive, so that a watch counts while it lasts.
 type counted struct {
 	io.ReadCloser
 	counter *requestCounter

@@ -25,9 +25,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// runners are the runner's half of every server: its real pass, for each proxy
-// pod whose container is said to run. They share one cache and one connection,
-// so that what they cost is the same under every subject.
+// runners are the runner's half of every server: its real pass, for each proxy pod whose container is said to run. They
+// share one cache and one connection, so that what they cost is the same under every subject.
 type runners struct {
 	reader  client.Reader
 	live    client.Client
@@ -181,8 +180,7 @@ func kinds() []client.Object {
 	return []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &corev1.Service{}, &v1alpha1.MCPServer{}}
 }
 
-// asRunners sends what the runners write as the runner of the server that it is
-// about, on the one connection.
+// asRunners sends what the runners write as the runner of the server that it is about, on the one connection.
 func asRunners(next http.RoundTripper) http.RoundTripper {
 	return kit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		sent := kit.RequestOf(req)

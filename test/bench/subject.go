@@ -34,8 +34,7 @@ type settings struct {
 	Share int `json:"share,omitempty"`
 	// PriorityQueue lets what was listed at the start give way to what changes.
 	PriorityQueue bool `json:"priorityQueue"`
-	// Profiles is a directory for profiles of processor time and memory, none if
-	// empty.
+	// Profiles is a directory for profiles of processor time and memory, none if empty.
 	Profiles string `json:"profiles,omitempty"`
 }
 
@@ -45,8 +44,7 @@ const subjectVariable = "FREEHOLD_BENCH_SUBJECT"
 // runnerImage is what the proxies run in name.
 const runnerImage = "freehold.dev/runner:bench"
 
-// answer is what a subject says to each line that it is sent, and once at the
-// start, when it is ready for servers.
+// answer is what a subject says to each line that it is sent, and once at the start, when it is ready for servers.
 type answer struct {
 	Counts Counts `json:"counts"`
 	// Heap is what lives after a garbage collection, in bytes, if asked for.
@@ -125,8 +123,7 @@ func converse(in io.Reader, out io.Writer, counter *requestCounter) error {
 	return nil
 }
 
-// liveHeap is what is reachable, in bytes. The second collection takes what
-// finalizers and pools held on to.
+// liveHeap is what is reachable, in bytes. The second collection takes what finalizers and pools held on to.
 func liveHeap() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -135,8 +132,7 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// profile begins a profile of processor time, and writes one of memory too when
-// it ends.
+// profile begins a profile of processor time, and writes one of memory too when it ends.
 func profile(s settings) (finish func(), err error) {
 	runtime.MemProfileRate = 8 << 10
 	name := filepath.Join(s.Profiles, fmt.Sprintf("%s-%d", s.Subject, os.Getpid()))

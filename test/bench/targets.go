@@ -16,8 +16,7 @@ type Target struct {
 // megabyte is that of the targets.
 const megabyte = 1e6
 
-// noise is by how much memory may differ between two readings where nothing
-// was to change it, in megabytes.
+// noise is by how much memory may differ between two readings where nothing was to change it, in megabytes.
 const noise = 3
 
 // goal is a target that is not judged yet.
@@ -31,8 +30,7 @@ func seconds(s Step) float64 { return s.Seconds }
 
 func apiServer(s Step) float64 { return s.CPU["kube-apiserver"] }
 
-// goals are the targets. Each reads the steps of a run and returns false if the
-// run did not measure it.
+// goals are the targets. Each reads the steps of a run and returns false if the run did not measure it.
 func goals() []goal {
 	requests := func(s Step) float64 { return float64(s.Counts.sum().Requests) }
 	unguarded := func(s Step) float64 {
@@ -67,8 +65,7 @@ func goals() []goal {
 			of("life", "replicas", 100, func(s Step) float64 { return requests(s) / float64(s.Servers) }),
 		},
 		{"replicas of 100: pods that rolled", 0, of("life", "replicas", 100, value("podsRolled", 1))},
-		// Updating, the number, the proxy, a pod less, a pod more, Ready: what is told, and
-		// nothing twice.
+		// Updating, the number, the proxy, a pod less, a pod more, Ready: what is told, and nothing twice.
 		{"image of 100: writes", 600, of("life", "image", 100, writes)},
 		{"image of 100: seconds, times the floor", 1.3, ratio("life", "image", 100, seconds)},
 		{"image of 100: API server CPU, times the floor", 1.3, ratio("life", "image", 100, apiServer)},
@@ -86,8 +83,7 @@ func goals() []goal {
 // ofAChange are the targets of a configuration that changes.
 func ofAChange() []goal {
 	return []goal{
-		// Ready down, the number, the proxy, Ready up; of the runner, its report and the
-		// number on the StatefulSet.
+		// Ready down, the number, the proxy, Ready up; of the runner, its report and the number on the StatefulSet.
 		{"policy of 100: writes to servers and their children", 400, of("config", "policy", 100, toServers)},
 		{
 			"policy of 100, as installed: requests", 600,
@@ -108,8 +104,7 @@ func (r *Report) judge() {
 	}
 }
 
-// of is the median of a figure of Freehold's over the rounds of a step; servers
-// is zero where there is one size.
+// of is the median of a figure of Freehold's over the rounds of a step; servers is zero where there is one size.
 func of(scenario, step string, servers int, figure func(Step) float64) func(*Report) (float64, bool) {
 	return func(r *Report) (float64, bool) { return r.median(scenario, step, freehold, servers, figure) }
 }

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// flooded is the namespace of a tenant who makes trouble; the others' server is in
-	// namespace.
+	// flooded is the namespace of a tenant who makes trouble; the others' server is in namespace.
 	flooded = "tenant"
 	// quiet is the others' server, and hop the floor's beside it.
 	quiet, hop = "quiet", "hop"

@@ -141,8 +141,7 @@ func (w *world) put(ctx context.Context, object *unstructured.Unstructured) erro
 	})
 }
 
-// insist tries again where the API server fails, which waits for etcd as long as a request
-// may take.
+// insist tries again where the API server fails, which waits for etcd as long as a request may take.
 func insist(ctx context.Context, do func() error) error {
 	failed := func(err error) bool {
 		status := apierrors.APIStatus(nil)

@@ -20,8 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// twinGroup is that of a kind that is MCPServer in all but its group, so that no operator
-// knows of it.
+// twinGroup is that of a kind that is MCPServer in all but its group, so that no operator knows of it.
 const twinGroup = "floor.freehold.dev"
 
 func twins() *unstructured.UnstructuredList {
@@ -64,9 +63,8 @@ func (w *world) defineTwin(ctx context.Context) error {
 	})
 }
 
-// floor is how long the requests of a change take if nothing decides, compares or waits for
-// its turn: the spec, Ready that goes down, the claim, and the proxy, each sent once a watch
-// has shown the one before.
+// floor is how long the requests of a change take if nothing decides, compares or waits for its turn: the spec, Ready
+// that goes down, the claim, and the proxy, each sent once a watch has shown the one before.
 func (n *neighbour) floor(ctx context.Context) (float64, error) {
 	n.turn++
 	says := fmt.Sprint(n.turn)

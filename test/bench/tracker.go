@@ -15,8 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// tracker knows every server as its watch last showed it, and when the last of
-// them came to answer a question.
+// tracker knows every server as its watch last showed it, and when the last of them came to answer a question.
 type tracker struct {
 	mu       sync.Mutex
 	servers  map[string]*v1alpha1.MCPServer
@@ -77,8 +76,7 @@ func (b *tracker) judge(name string, server *v1alpha1.MCPServer) {
 	}
 }
 
-// await waits until exactly n servers are there and each answers the question
-// with true, and returns when that was.
+// await waits until exactly n servers are there and each answers the question with true, and returns when that was.
 func (b *tracker) await(
 	ctx context.Context, n int, what string, question func(*v1alpha1.MCPServer) bool,
 ) (time.Time, error) {

@@ -41,8 +41,7 @@ const (
 	workers = 16
 )
 
-// world is a control plane with nothing on it, the runner's half of every
-// server to come, and a tracker of servers.
+// world is a control plane with nothing on it, the runner's half of every server to come, and a tracker of servers.
 type world struct {
 	*kit.Plane
 	tracker *tracker
@@ -53,8 +52,7 @@ type world struct {
 	reader                cache.Cache
 	kubeconfig, reference string
 	processes             map[string]int
-	// from is the number of the first server; what clear removed is not named
-	// again, since its children go later.
+	// from is the number of the first server; what clear removed is not named again, since its children go later.
 	from int
 	// calm is how long a subject must send nothing to be at rest.
 	calm time.Duration
@@ -93,8 +91,7 @@ func newWorld(ctx context.Context, dir string) (*world, error) {
 	return w, w.run(ctx)
 }
 
-// identityReference is who the reference writes as: the operator's identity may
-// write by apply alone.
+// identityReference is who the reference writes as: the operator's identity may write by apply alone.
 const identityReference = "freehold-reference"
 
 // allow gives the reference's identity the operator's rights, and more.

@@ -34,14 +34,12 @@ type writer struct {
 	says   func(turn int) map[string]any
 }
 
-// sending is how somebody sends what it says of an object, of which kind, namespace
-// and name are set.
+// sending is how somebody sends what it says of an object, of which kind, namespace and name are set.
 type sending struct {
 	name string
 	send func(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner,
 		says map[string]any) error
-	// locks says that it sends the resourceVersion that it read, and is answered
-	// 409 if anybody has written since.
+	// locks says that it sends the resourceVersion that it read, and is answered 409 if anybody has written since.
 	locks bool
 }
 

@@ -1,6 +1,5 @@
-// Package chart judges what the chart installs. rbac_test.go and
-// security_test.go read the golden renderings, and need no Helm; render_test.go
-// makes and compares those with the pinned Helm, under the build tag helm.
+// Package chart judges what the chart installs. rbac_test.go and security_test.go read the golden renderings, and need
+// no Helm; render_test.go makes and compares those with the pinned Helm, under the build tag helm.
 package chart
 
 import (
@@ -65,8 +64,7 @@ func rendered(t *testing.T, golden, kind, name string, into any) {
 	t.Fatalf("%s has no %s %s", golden, kind, name)
 }
 
-// roles are what the chart gives to each identity: what is bound in the watched
-// namespaces, and what in its own.
+// roles are what the chart gives to each identity: what is bound in the watched namespaces, and what in its own.
 func roles(t *testing.T, golden, identity string) (anywhere, own []rbacv1.PolicyRule) {
 	t.Helper()
 	var role rbacv1.ClusterRole
@@ -208,8 +206,7 @@ func TestEveryIdentityHasAnAccount(t *testing.T) {
 	}
 }
 
-// TestNamespacesNarrowTheOperator holds that a list of namespaces leaves no
-// right in any other.
+// TestNamespacesNarrowTheOperator holds that a list of namespaces leaves no right in any other.
 func TestNamespacesNarrowTheOperator(t *testing.T) {
 	text, err := os.ReadFile("testdata/everything.golden.yaml")
 	if err != nil {

@@ -28,9 +28,8 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 const chart = "../../config/chart"
 
-// cases are what the chart is rendered with; a case is a golden file. CRDs and policies
-// are left out of them: TestChartBringsTheCRDs compares those with config/crd, and
-// TestChartBringsThePolicies with config/policy.
+// cases are what the chart is rendered with; a case is a golden file. CRDs and policies are left out of them:
+// TestChartBringsTheCRDs compares those with config/crd, and TestChartBringsThePolicies with config/policy.
 var cases = map[string][]string{
 	"default": {"--set", "crds.install=false,policy.install=false"},
 	"everything": {
@@ -126,8 +125,7 @@ func line(lines []string, i int) string {
 	return ""
 }
 
-// TestChartBringsTheCRDs holds that what is installed is what is generated,
-// and that it stays when the chart goes.
+// TestChartBringsTheCRDs holds that what is installed is what is generated, and that it stays when the chart goes.
 func TestChartBringsTheCRDs(t *testing.T) {
 	installed := map[string]map[string]any{}
 	for _, object := range documents(t, render(t)) {

@@ -51,8 +51,7 @@ func TestOperatorRunsRestricted(t *testing.T) {
 	}
 }
 
-// TestOperatorSaysWhereItListens holds that each port it opens is declared, and
-// that metrics are off unless asked for.
+// TestOperatorSaysWhereItListens holds that each port it opens is declared, and that metrics are off unless asked for.
 func TestOperatorSaysWhereItListens(t *testing.T) {
 	for golden, want := range map[string][]string{
 		"default":    {"probes"},

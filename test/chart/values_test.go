@@ -109,8 +109,7 @@ func schema(t *testing.T) map[string]any {
 	return schema
 }
 
-// leaves are the values below a part of the schema that have no named parts, with
-// their descriptions.
+// leaves are the values below a part of the schema that have no named parts, with their descriptions.
 func leaves(root map[string]any, prefix string) map[string]string {
 	found := map[string]string{}
 	collect(root, root, prefix, found)

@@ -10,8 +10,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// An answer says little about what was done: after each of these the write may
-// stand or not.
+// An answer says little about what was done: after each of these the write may stand or not.
 var _ = Describe("Answers that are wrong, late or lost", func() {
 	It("delay a life and change nothing of it", func() {
 		var all sync.WaitGroup
@@ -32,9 +31,8 @@ var _ = Describe("Answers that are wrong, late or lost", func() {
 				GinkgoWriter.Printf("FREEHOLD_SEED=%d: %.0f %% of the requests, %d, went wrong:\n%s", seed, 100*f.rate, wrong,
 					table(how))
 				Expect(wrong).To(BeNumerically(">", 0))
-				// The writes of a calm life, twice because what is seen of it in
-				// between differs, and two for each that went wrong: one is sent
-				// again by the client, and one by the next pass.
+				// The writes of a calm life, twice because what is seen of it in between differs, and two for each that went wrong:
+				// one is sent again by the client, and one by the next pass.
 				bounded(op.requests, s.Namespace, 2*38+2*wrong)
 				bounded(r.Requests, s.Namespace, 2*15+2*wrong)
 			})

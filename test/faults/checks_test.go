@@ -149,8 +149,7 @@ func (l *life) ended() {
 	Expect(seen.saw(l.s.Namespace, l.uid)).To(BeEmpty(), "on the way")
 }
 
-// bounded holds that a process sent no more writes than a life needs and each
-// thing that went wrong explains.
+// bounded holds that a process sent no more writes than a life needs and each thing that went wrong explains.
 func bounded(requests *kit.Requests, namespace string, explained int) {
 	GinkgoHelper()
 	writes := requests.Since(0).In(namespace).Writes()

@@ -18,8 +18,7 @@ import (
 // together is how many lives go on at the same time.
 const together = 4
 
-// A process lives to see this many writes at most, of about 30 that an operator
-// and 10 that the runners of a life make.
+// A process lives to see this many writes at most, of about 30 that an operator and 10 that the runners of a life make.
 const (
 	operatorReach = 9
 	runnerReach   = 4

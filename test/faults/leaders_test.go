@@ -14,8 +14,7 @@ import (
 
 const otherRunnerImage = "freehold.dev/runner:next"
 
-// Two operators may both believe that they lead: one that was cut off and came
-// back, or one of another installation.
+// Two operators may both believe that they lead: one that was cut off and came back, or one of another installation.
 var _ = Describe("Of two operators that both believe they lead,", func() {
 	It("each does the same, if they are the same", func() {
 		s := newEnv()

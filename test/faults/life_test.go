@@ -154,8 +154,7 @@ func (l *life) server() *v1alpha1.MCPServer {
 	return &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: l.name, Namespace: l.s.Namespace}}
 }
 
-// insist does until it is done: a person tries again too, and the API server
-// may be away.
+// insist does until it is done: a person tries again too, and the API server may be away.
 func (l *life) insist(doing string, do func() error) {
 	GinkgoHelper()
 	Eventually(do).Should(Succeed(), doing)

@@ -21,9 +21,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// observer sees every state of every server and of what carries a revision, and
-// holds each against the one before. While the API server is away it sees
-// nothing, and goes on with what stands then.
+// observer sees every state of every server and of what carries a revision, and holds each against the one before.
+// While the API server is away it sees nothing, and goes on with what stands then.
 type observer struct {
 	mu     sync.Mutex
 	last   map[types.UID]state
@@ -93,8 +92,7 @@ func (w *observer) sees(o any, deleted bool) {
 			now.revision.Generation)
 	case now.revision.Generation == before.revision.Generation && now.revision != before.revision:
 		w.violation(object, "%s has other content under generation %d", name, now.revision.Generation)
-	// Of numbers further apart there was content between, which nobody saw while
-	// the API server was away.
+	// Of numbers further apart there was content between, which nobody saw while the API server was away.
 	case now.revision.Generation == before.revision.Generation+1 && now.revision.Hash == before.revision.Hash:
 		w.violation(object, "%s has the same content under generations %d and %d", name, before.revision.Generation,
 			now.revision.Generation)

@@ -19,10 +19,9 @@ import (
 
 const runnerImage = "freehold.dev/runner:test"
 
-// operator is Freehold's operator in this process: its real manager, with the
-// identity and the rights that the chart gives it, on the namespace of one
-// story. As kubelet does, it starts the process again where one ends with an
-// error or, having been killed, can do nothing any more.
+// operator is Freehold's operator in this process: its real manager, with the identity and the rights that the chart
+// gives it, on the namespace of one story. As kubelet does, it starts the process again where one ends with an error
+// or, having been killed, can do nothing any more.
 type operator struct {
 	env      *kit.Env
 	requests *kit.Requests

@@ -19,8 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// struck are the parts of a life, by name, in which something is killed. Each
-// has at least so many writes.
+// struck are the parts of a life, by name, in which something is killed. Each has at least so many writes.
 var struck = map[string]int{"create": 6, "update": 4, "delete": 3}
 
 // What Freehold stands on goes away in the middle of each thing that it does.
@@ -89,9 +88,8 @@ var _ = Describe("A life goes on after", func() {
 		newLife(s, "echo").live(whole)
 	})
 
-	// etcd's own limit, which raises its alarm NOSPACE: it goes on to read and to
-	// delete. A file system without room, ENOSPC, ends etcd, which is told above
-	// as its death.
+	// etcd's own limit, which raises its alarm NOSPACE: it goes on to read and to delete. A file system without room,
+	// ENOSPC, ends etcd, which is told above as its death.
 	It("a full disk under etcd", func() {
 		s := newEnv()
 		op := operate(s)

@@ -33,10 +33,9 @@ type shared struct {
 	backends map[string]types.UID
 }
 
-// A change of a shared configuration replaces the proxies of those that refer to it,
-// each once, whenever the operator is killed meanwhile: what is under way is read from
-// the servers and not remembered. So it is with a change of release, which is a
-// content of every proxy.
+// A change of a shared configuration replaces the proxies of those that refer to it, each once, whenever the operator
+// is killed meanwhile: what is under way is read from the servers and not remembered. So it is with a change of
+// release, which is a content of every proxy.
 var _ = It("A shared configuration, and a release, reach each server once, though the operator is killed on the way",
 	func() {
 		atLength()
@@ -125,8 +124,7 @@ func (c *shared) says(tool string) {
 	})
 }
 
-// made has somebody delete the configuration in spite of who refers to it, and
-// make it again.
+// made has somebody delete the configuration in spite of who refers to it, and make it again.
 func (c *shared) made(tool string) {
 	GinkgoHelper()
 	config := c.config()
@@ -183,9 +181,8 @@ func (c *shared) arrived() {
 	}
 }
 
-// runs waits until a server is ready with its content. Of one that has had more than it
-// should the numbers do not come back, and it fails: kube-controller-manager counts
-// the templates of its proxy.
+// runs waits until a server is ready with its content. Of one that has had more than it should the numbers do not come
+// back, and it fails: kube-controller-manager counts the templates of its proxy.
 func (c *shared) runs(name string, with ...v1alpha1.WorkloadConfig) {
 	GinkgoHelper()
 	server, n := c.server(name), c.contents[name]

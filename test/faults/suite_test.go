@@ -1,18 +1,14 @@
-// Package faults hurts what Freehold stands on, and Freehold itself, while it
-// makes, changes, scales and removes servers: the API server and etcd, answers
-// and watches, clocks, and its own processes. Each story ends converged with
+// Package faults hurts what Freehold stands on, and Freehold itself, while it makes, changes, scales and removes
+// servers: the API server and etcd, answers and watches, clocks, and its own processes. Each story ends converged with
 // nothing lost, and what it saw on the way is judged too.
 //
-// life_test.go is the story that nearly every test tells, checks_test.go what
-// has to be true at the end of each part of it, and observer_test.go what has to
-// be true at any time. operator_test.go runs operators, and wire_test.go has
-// what goes wrong between a process and the API server. Each other file is one
-// kind of fault. Each process of Ginkgo has a control plane of its own, so that no story
-// waits for another to end.
+// life_test.go is the story that nearly every test tells, checks_test.go what has to be true at the end of each part of
+// it, and observer_test.go what has to be true at any time. operator_test.go runs operators, and wire_test.go has what
+// goes wrong between a process and the API server. Each other file is one kind of fault. Each process of Ginkgo has a
+// control plane of its own, so that no story waits for another to end.
 //
-// FREEHOLD_SEED replays the random choices of a run, as far as the order of
-// requests of several processes is the same; FREEHOLD_KILLS is how often each
-// kind of process is killed.
+// FREEHOLD_SEED replays the random choices of a run, as far as the order of requests of several processes is the same;
+// FREEHOLD_KILLS is how often each kind of process is killed.
 package faults
 
 import (
@@ -29,8 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// defaultKills is how often each kind of process is killed unless
-// FREEHOLD_KILLS says otherwise.
+// defaultKills is how often each kind of process is killed unless FREEHOLD_KILLS says otherwise.
 const defaultKills = 12
 
 var (

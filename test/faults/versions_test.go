@@ -29,9 +29,8 @@ const (
 	definition             = "mcpservers.freehold.dev"
 )
 
-// The API server keeps of each entry of managedFields the version in which its
-// manager wrote, and compares in that version. So the operator goes on in v1alpha1
-// while others write another version, and whichever of the two is stored.
+// The API server keeps of each entry of managedFields the version in which its manager wrote, and compares in that
+// version. So the operator goes on in v1alpha1 while others write another version, and whichever of the two is stored.
 var _ = It("A server that others write in another version keeps each manager's fields", func() {
 	atLength()
 	s := newEnv()
@@ -64,8 +63,7 @@ var _ = It("A server that others write in another version keeps each manager's f
 	} {
 		Expect(after[manager]).To(Equal(before[manager]), "what %s owns", manager)
 	}
-	// In either version somebody else is told who has it, by the name that it has in the
-	// version of whoever has it.
+	// In either version somebody else is told who has it, by the name that it has in the version of whoever has it.
 	for _, v := range [][2]string{{oldVersion, oldField}, {newVersion, newField}} {
 		_, err := s.ApplyErr("neighbour",
 			"apiVersion: "+v[0]+"\nkind: MCPServer\nmetadata: {name: echo}\nspec: {"+v[1]+": false}\n")
@@ -131,8 +129,7 @@ func entries(s *kit.Env, l *life) map[string]string {
 	return fields
 }
 
-// serve has the API server serve MCPServers in the scratch version as well, until the
-// story ends.
+// serve has the API server serve MCPServers in the scratch version as well, until the story ends.
 func serve(s *kit.Env) {
 	GinkgoHelper()
 	webhook := httptest.NewTLSServer(http.HandlerFunc(converts))

@@ -16,12 +16,10 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// changes is how often a spec changes while nothing is heard: as often as in
-// some minutes of a busy day.
+// changes is how often a spec changes while nothing is heard: as often as in some minutes of a busy day.
 const changes = 20
 
-// A process that hears nothing goes on with what it knows. It must not do harm
-// by that, nor ask all the time.
+// A process that hears nothing goes on with what it knows. It must not do harm by that, nor ask all the time.
 var _ = DescribeTable("While the operator's watches", func(deafen func(*deaf), quiet int) {
 	s := newEnv()
 	d := newDeaf()

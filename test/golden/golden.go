@@ -1,5 +1,4 @@
-// Package golden compares what a test has made with a file, or writes the file where
-// go test is given -update.
+// Package golden compares what a test has made with a file, or writes the file where go test is given -update.
 package golden
 
 import (

@@ -25,9 +25,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// operate runs the operator's program as the chart does, with a token of its
-// ServiceAccount, for the test's namespace. The returned function ends it in
-// good order.
+// operate runs the operator's program as the chart does, with a token of its ServiceAccount, for the test's namespace.
+// The returned function ends it in good order.
 func operate(s *kit.Env) (end func()) {
 	s.Helper()
 	return s.Run(program, plane.OperatorConfig(), "--runner-image=freehold.dev/runner:test", "--namespaces="+s.Namespace,
@@ -127,8 +126,7 @@ func shared(s *kit.Env) {
 	s.AwaitGone(refers)
 }
 
-// remote is the life of a proxy of the server's name in front of a server elsewhere, with
-// a run config that is long.
+// remote is the life of a proxy of the server's name in front of a server elsewhere, with a run config that is long.
 func remote(s *kit.Env) {
 	s.Helper()
 	var headers []string
@@ -212,8 +210,7 @@ func userOf(identity, namespace string) string {
 	return "system:serviceaccount:" + kit.SystemNamespace + ":" + identity
 }
 
-// writtenByWhoOwns holds that the log tells of each write which controller it
-// was, and which process.
+// writtenByWhoOwns holds that the log tells of each write which controller it was, and which process.
 func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 	t.Helper()
 	const process = "system:serviceaccount:" + kit.SystemNamespace + ":" + contract.IdentityOperator

@@ -19,8 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// everybody has all identities of the contract, the runner's being that of
-// echo, with the role that it is given.
+// everybody has all identities of the contract, the runner's being that of echo, with the role that it is given.
 func everybody(t *testing.T, s *kit.Env) map[string]*rest.Config {
 	t.Helper()
 	server := makeServer(t, s, "echo")
@@ -53,8 +52,7 @@ func forbidden(t *testing.T, what string, err error, says ...string) {
 	}
 }
 
-// TestWhatNobodyMayDo holds what no identity of ours may do, whatever the
-// process does wrong.
+// TestWhatNobodyMayDo holds what no identity of ours may do, whatever the process does wrong.
 func TestWhatNobodyMayDo(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	meta := metav1.ObjectMeta{Name: "theirs", Namespace: s.Namespace}

@@ -45,8 +45,7 @@ func (x *trial) having() *rest.Config {
 	return installed(x.identity)
 }
 
-// request is one that needs the right, and what its refusal says. It prepares
-// what the request needs to find.
+// request is one that needs the right, and what its refusal says. It prepares what the request needs to find.
 func (x *trial) request(s *kit.Env) (request, string) {
 	s.Helper()
 	cannot := fmt.Sprintf("cannot %s resource %q", x.verb, x.resource)
@@ -133,8 +132,7 @@ func (x *trial) apply(resource string) request {
 	return nil
 }
 
-// remove deletes what the contract removes, and becomes the owner of what
-// another hand made.
+// remove deletes what the contract removes, and becomes the owner of what another hand made.
 func (x *trial) remove(s *kit.Env, cannot string) (request, string) {
 	s.Helper()
 	whole := x.intent(x.resource)

@@ -58,16 +58,14 @@ func without(rules []rbacv1.PolicyRule, r right) []rbacv1.PolicyRule {
 type trial struct {
 	right
 	identity string
-	// account is the ServiceAccount, in the test's namespace, that has the other
-	// rights.
+	// account is the ServiceAccount, in the test's namespace, that has the other rights.
 	account string
 	server  *server
 }
 
-// TestEveryRightIsNeeded holds that each identity, without any one of its
-// rights and with all others, is refused something that it needs, by that
-// right's name; and that with the right it is not. The rest is bound in one
-// namespace only, as with the chart's namespaces.
+// TestEveryRightIsNeeded holds that each identity, without any one of its rights and with all others, is refused
+// something that it needs, by that right's name; and that with the right it is not. The rest is bound in one namespace
+// only, as with the chart's namespaces.
 func TestEveryRightIsNeeded(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	var trials []*trial

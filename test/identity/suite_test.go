@@ -1,7 +1,6 @@
-// Package identity holds who may do what, on a real API server with the roles
-// that the chart installs: the operator's program works with them, each of
-// their rights is needed, and what is in none of them is refused. Who wrote is
-// read from the audit log.
+// Package identity holds who may do what, on a real API server with the roles that the chart installs: the operator's
+// program works with them, each of their rights is needed, and what is in none of them is refused. Who wrote is read
+// from the audit log.
 package identity
 
 import (

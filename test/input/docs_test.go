@@ -65,8 +65,7 @@ var advice = []struct{ words, instead string }{
 var ours = regexp.MustCompile(
 	`\b(write|use|remove|rename|keep|choose|set|correct|add|lower|begin|must differ|needs|leave)\b`)
 
-// instead is what to write in place of a row's mistake, empty where its message
-// says it.
+// instead is what to write in place of a row's mistake, empty where its message says it.
 func (r row) instead() (string, bool) {
 	if ours.MatchString(r.says) {
 		return "", true

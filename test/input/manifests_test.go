@@ -23,9 +23,8 @@ import (
 // fenced is a block of YAML on a page.
 var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// of others are kinds that this API server does not have, by their group. Their
-// manifests are read as YAML only; what of them can be judged without their
-// operators is judged in test/schema and test/integration.
+// of others are kinds that this API server does not have, by their group. Their manifests are read as YAML only; what
+// of them can be judged without their operators is judged in test/schema and test/integration.
 var ofOthers = []string{
 	"argoproj.io", "cert-manager.io", "external-secrets.io", "gateway.networking.k8s.io", "helm.toolkit.fluxcd.io",
 	"image.toolkit.fluxcd.io",
@@ -76,8 +75,7 @@ func manifests(t *testing.T) []manifest {
 	return found
 }
 
-// Whoever copies from a page gets what the API server takes, without a field
-// that it prunes.
+// Whoever copies from a page gets what the API server takes, without a field that it prunes.
 func TestTheAPIServerAcceptsWhatPagesShow(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -125,8 +123,7 @@ func accepts(s *kit.Env, object *unstructured.Unstructured) error {
 		client.FieldValidation(metav1.FieldValidationStrict))
 }
 
-// problems are what the condition Accepted would say of a server whose
-// configurations exist.
+// problems are what the condition Accepted would say of a server whose configurations exist.
 func problems(t *testing.T, object *unstructured.Unstructured) []podtemplate.Problem {
 	t.Helper()
 	server := &v1alpha1.MCPServer{}

@@ -176,8 +176,7 @@ var namedRows = []subject{
 	}},
 }
 
-// manyProblems is what is said of the variables =000 to =249, but for the
-// first field.
+// manyProblems is what is said of the variables =000 to =249, but for the first field.
 func manyProblems() string {
 	const text = "no variable has such a name: write printable ASCII without =, for example LOG_LEVEL"
 	all := text

@@ -77,8 +77,7 @@ func must(t *testing.T, err error, doing string) {
 	}
 }
 
-// says waits until Accepted and Ready say what the row says of the spec that
-// stands, and what runs.
+// says waits until Accepted and Ready say what the row says of the spec that stands, and what runs.
 func (r *runningEnv) says(t *testing.T, name string, row row, runs string) *v1alpha1.MCPServer {
 	t.Helper()
 	s := *r.Env

@@ -98,9 +98,8 @@ func nameOf(text string) string {
 	return object.Metadata.Name
 }
 
-// Whatever the API server refuses, it refuses in the words of the row, to
-// whoever applies, creates or replaces; and then there is no server, or the one
-// that runs is as it was.
+// Whatever the API server refuses, it refuses in the words of the row, to whoever applies, creates or replaces; and
+// then there is no server, or the one that runs is as it was.
 func TestTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
 	running := runningServer(t, "")

@@ -11,12 +11,10 @@ import (
 type row struct {
 	// mistake in the words of who reads the document.
 	mistake string
-	// spec is the YAML of the spec, to which image is added where it is not
-	// spoken of. whole is the YAML of everything, where the mistake lies
-	// outside the spec; NAME in it is the name of the server.
+	// spec is the YAML of the spec, to which image is added where it is not spoken of. whole is the YAML of everything,
+	// where the mistake lies outside the spec; NAME in it is the name of the server.
 	spec, whole string
-	// before is the spec that the same manager applied before: only an apply over it is
-	// a mistake.
+	// before is the spec that the same manager applied before: only an apply over it is a mistake.
 	before string
 	// show stands in the document for a text that is too long for it.
 	show string
@@ -56,8 +54,7 @@ func (r row) text(name string) string {
 	return text + "\n"
 }
 
-// speaksOf reports whether the spec of the row has the field, also where it is
-// nothing.
+// speaksOf reports whether the spec of the row has the field, also where it is nothing.
 func (r row) speaksOf(field string) bool {
 	var fields map[string]any
 	if err := yaml.Unmarshal([]byte(r.spec), &fields); err != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// runningEnv is a namespace in which the real operator runs, and one server
-// that is ready.
+// runningEnv is a namespace in which the real operator runs, and one server that is ready.
 type runningEnv struct {
 	*kit.Env
 	name    string
@@ -25,8 +24,7 @@ type runningEnv struct {
 	server  *v1alpha1.MCPServer
 }
 
-// runningServer starts an operator in a namespace of its own, and a server
-// called good, whose spec has more.
+// runningServer starts an operator in a namespace of its own, and a server called good, whose spec has more.
 func runningServer(t *testing.T, more string) *runningEnv {
 	t.Helper()
 	s := newEnv(t)

@@ -1,9 +1,7 @@
-// Package input shows bad input to a real API server and, where that takes it,
-// to the real operator: every mistake has a row, and every row says what the
-// person who made it reads. rows_test.go is what a row is, *_rows_test.go are
-// the rows by subject, refused_test.go judges those that the API server
-// refuses, named_test.go those that a condition names, and docs_test.go writes
-// docs/errors.md from both.
+// Package input shows bad input to a real API server and, where that takes it, to the real operator: every mistake has
+// a row, and every row says what the person who made it reads. rows_test.go is what a row is, *_rows_test.go are the
+// rows by subject, refused_test.go judges those that the API server refuses, named_test.go those that a condition
+// names, and docs_test.go writes docs/errors.md from both.
 package input
 
 import (
@@ -22,8 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// plane is started by the first test that needs it: writing the document needs
-// none.
+// plane is started by the first test that needs it: writing the document needs none.
 var plane = sync.OnceValues(func() (*kit.Plane, error) { return kit.Start(context.Background()) })
 
 var started atomic.Bool

@@ -40,8 +40,7 @@ func newAuthority(s *kit.Env) *authority {
 	return a
 }
 
-// secret is the data of a Secret with a new certificate for a name, as cert-manager
-// writes it.
+// secret is the data of a Secret with a new certificate for a name, as cert-manager writes it.
 func (a *authority) secret(serial int64, name string) map[string][]byte {
 	a.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -63,9 +62,8 @@ func (a *authority) secret(serial int64, name string) map[string][]byte {
 	}
 }
 
-// mount writes a Secret's data into a folder as the kubelet does: into a new folder,
-// to which a link is turned, so that nobody reads half of it
-// (https://pkg.go.dev/k8s.io/kubernetes/pkg/volume/util#AtomicWriter).
+// mount writes a Secret's data into a folder as the kubelet does: into a new folder, to which a link is turned, so that
+// nobody reads half of it (https://pkg.go.dev/k8s.io/kubernetes/pkg/volume/util#AtomicWriter).
 func mount(s *kit.Env, dir string, data map[string][]byte) {
 	s.Helper()
 	fresh, err := os.MkdirTemp(dir, "..")

@@ -22,8 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// One command installs Freehold, kubectl apply --server-side -f install.yaml, and
-// again it changes nothing.
+// One command installs Freehold, kubectl apply --server-side -f install.yaml, and again it changes nothing.
 func TestTheManifestInstallsFreehold(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	install(s)
@@ -74,8 +73,7 @@ func takesServersAlong(s *kit.Env) {
 	}
 }
 
-// install applies the manifest, and waits as its reader does. All of it goes when the
-// test ends.
+// install applies the manifest, and waits as its reader does. All of it goes when the test ends.
 func install(s *kit.Env) {
 	s.Helper()
 	s.Cleanup(func() { uninstalled(s) })

@@ -214,8 +214,7 @@ func (m *monitored) token(account string) string {
 	return config.BearerToken
 }
 
-// scrape reads metrics as the endpoint says. It returns the serial number of the
-// certificate too.
+// scrape reads metrics as the endpoint says. It returns the serial number of the certificate too.
 func (m *monitored) scrape(token string) (status int, body string, serial int64, err error) {
 	m.Helper()
 	e := m.endpoint()
@@ -276,8 +275,7 @@ func (m *monitored) answers(token string, want int) {
 	}
 }
 
-// serves waits until the operator answers with a certificate. Whoever asks meanwhile
-// is answered with the one before.
+// serves waits until the operator answers with a certificate. Whoever asks meanwhile is answered with the one before.
 func (m *monitored) serves(want int64) {
 	m.Helper()
 	token := m.token("prometheus")

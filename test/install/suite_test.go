@@ -1,10 +1,8 @@
-// Package install holds what users install to what they get: the manifest of a
-// release, applied by kubectl to an API server that knows nothing of Freehold, and the
-// operator's program with the flags and rights of that file.
+// Package install holds what users install to what they get: the manifest of a release, applied by kubectl to an API
+// server that knows nothing of Freehold, and the operator's program with the flags and rights of that file.
 //
-// suite_test.go starts the API server, manifest_test.go has the story of the
-// manifest, metrics_test.go that of metrics with a certificate, helm_test.go that of a
-// release of Helm, and certificate_test.go makes certificates.
+// suite_test.go starts the API server, manifest_test.go has the story of the manifest, metrics_test.go that of metrics
+// with a certificate, helm_test.go that of a release of Helm, and certificate_test.go makes certificates.
 package install
 
 import (
@@ -110,9 +108,8 @@ func find[T any](s *kit.Env, all []*unstructured.Unstructured, kind string, into
 	return nil
 }
 
-// operate runs the operator's program with the flags of the Deployment in a file, and
-// with a token of its ServiceAccount: with the rights of that file, and no others.
-// More flags say where on this machine it serves.
+// operate runs the operator's program with the flags of the Deployment in a file, and with a token of its
+// ServiceAccount: with the rights of that file, and no others. More flags say where on this machine it serves.
 func operate(s *kit.Env, file string, more ...string) (end func()) {
 	s.Helper()
 	deployment := find(s, objects(s, file), "Deployment", &appsv1.Deployment{})

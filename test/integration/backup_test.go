@@ -25,8 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// saved are the kinds of a namespace in the order in which Velero restores them: some
-// first, the rest by name
+// saved are the kinds of a namespace in the order in which Velero restores them: some first, the rest by name
 // (https://velero.io/docs/v1.17/restore-reference/#restore-order).
 var saved = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "PersistentVolumeClaim"},
@@ -48,8 +47,7 @@ var saved = []schema.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
 }
 
-// A tool that restores gives objects other uids and no status. What each does beyond that
-// is in its entry.
+// A tool that restores gives objects other uids and no status. What each does beyond that is in its entry.
 var _ = DescribeTable("A namespace that is lost comes back from a backup", func(by tool) {
 	s := newEnv()
 	op := operate(s)
@@ -124,8 +122,7 @@ var _ = DescribeTable("A namespace that is lost comes back from a backup", func(
 	Entry("by a tool that keeps owners, of everything at once", tool{takes: all()}),
 )
 
-// Velero restores into another namespace too (--namespace-mappings), as where a team tries
-// its backup beside what runs.
+// Velero restores into another namespace too (--namespace-mappings), as where a team tries its backup beside what runs.
 var _ = It("A namespace comes back under another name, beside the first", func() {
 	s := newEnv()
 	there := s.On(s.NewNamespace())
@@ -176,9 +173,8 @@ func naming(s *kit.Env, namespace string) (found []string) {
 	return found
 }
 
-// tool is what restores: in which order it takes what, whether as Velero does, and the
-// workload generation, which was 2. That is nil where it hangs on when the garbage collector
-// comes.
+// tool is what restores: in which order it takes what, whether as Velero does, and the workload generation, which was
+// 2. That is nil where it hangs on when the garbage collector comes.
 type tool struct {
 	takes  []func(*unstructured.Unstructured) bool
 	velero bool
@@ -189,8 +185,7 @@ func all() []func(*unstructured.Unstructured) bool {
 	return []func(*unstructured.Unstructured) bool{func(*unstructured.Unstructured) bool { return true }}
 }
 
-// ofThePage reads what docs/how-to/backup.md has Velero restore, a function for each
-// command.
+// ofThePage reads what docs/how-to/backup.md has Velero restore, a function for each command.
 func ofThePage() (takes []func(*unstructured.Unstructured) bool) {
 	page, err := os.ReadFile("../../docs/how-to/backup.md")
 	if err != nil {
@@ -255,11 +250,10 @@ func everything(s *kit.Env) []*unstructured.Unstructured {
 	return all
 }
 
-// restore creates an object in the namespace of s, without what the API server fills in and
-// without status. Velero leaves the owners out too, gives RoleBindings the subjects of the
-// new namespace, and puts managedFields back in a second write
-// (https://github.com/vmware-tanzu/velero/blob/main/pkg/restore/restore.go). The other
-// tool keeps owners, and leaves managedFields and Freehold's finalizers out.
+// restore creates an object in the namespace of s, without what the API server fills in and without status. Velero
+// leaves the owners out too, gives RoleBindings the subjects of the new namespace, and puts managedFields back in a
+// second write (https://github.com/vmware-tanzu/velero/blob/main/pkg/restore/restore.go). The other tool keeps owners,
+// and leaves managedFields and Freehold's finalizers out.
 func (t tool) restore(s *kit.Env, from *unstructured.Unstructured) {
 	GinkgoHelper()
 	object := from.DeepCopy()

@@ -105,8 +105,7 @@ func awaitServers(s *kit.Env, n int, reason string) {
 	}, client.InNamespace(s.Namespace))
 }
 
-// quiet waits until the operator has sent nothing for two seconds. No watch can
-// tell that nothing comes.
+// quiet waits until the operator has sent nothing for two seconds. No watch can tell that nothing comes.
 func quiet(op *operator) {
 	GinkgoHelper()
 	last, since := op.requests.Mark(), time.Now()

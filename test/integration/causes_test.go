@@ -28,9 +28,8 @@ type cause struct {
 	cure    string
 }
 
-// Why it is not ready stands in Ready. Which state of a pod has which reason is in
-// controllers/conditions; here one of each way to learn of it: the pod, its
-// references, and events.
+// Why it is not ready stands in Ready. Which state of a pod has which reason is in controllers/conditions; here one of
+// each way to learn of it: the pod, its references, and events.
 var _ = DescribeTable("The cause is named:", func(c cause) {
 	s := newEnv()
 	image := "registry.example.com/" + s.Namespace + ":1"

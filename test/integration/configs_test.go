@@ -75,8 +75,7 @@ func hashes(claim *v1alpha1.WorkloadStatus) map[string]string {
 	return all
 }
 
-// operateConfigs starts a process with the controllers of configurations alone:
-// servers stay as they were written.
+// operateConfigs starts a process with the controllers of configurations alone: servers stay as they were written.
 func operateConfigs(s *kit.Env) *operator {
 	GinkgoHelper()
 	o := &operator{

@@ -102,8 +102,7 @@ var _ = It("A tool that forces our fields over and over costs a few writes and i
 		writes := log.In(s.Namespace).Writes().Of("deployments", "services").Answered(http.StatusOK)
 		Expect(len(writes)).To(BeNumerically("<=", most), "%s wrote %s", who, writes)
 		told := log.In(s.Namespace).Writes().Of("mcpservers/status")
-		// Of a conflict that begins, and of its end with each repair; the operator also
-		// tells of the runner's.
+		// Of a conflict that begins, and of its end with each repair; the operator also tells of the runner's.
 		Expect(len(told)).To(BeNumerically("<=", 2*(most-1)), "%s told %s", who, told)
 	}
 	// All that the operator wrote there was to take a field back.

@@ -121,9 +121,8 @@ func unknown(s *kit.Env) string {
 	return ""
 }
 
-// redefined edits the properties of parts of MCPServers, and returns what takes that
-// back. Both return once the API server holds to it: it takes the probe, or refuses it,
-// otherwise than before.
+// redefined edits the properties of parts of MCPServers, and returns what takes that back. Both return once the API
+// server holds to it: it takes the probe, or refuses it, otherwise than before.
 func redefined(s *kit.Env, probe string, edit func(of func(path ...string) map[string]any)) (back func()) {
 	GinkgoHelper()
 	const definition = "mcpservers.freehold.dev"

@@ -86,9 +86,8 @@ var _ = It("A server's pods connect to DNS and to what spec.network.egress names
 	s.AwaitGone(policy)
 })
 
-// reached are the workloads and addresses that a pod of the backend of echo may connect to at
-// this port, as a network plugin judges
-// (https://kubernetes.io/docs/concepts/services-networking/network-policies).
+// reached are the workloads and addresses that a pod of the backend of echo may connect to at this port, as a network
+// plugin judges (https://kubernetes.io/docs/concepts/services-networking/network-policies).
 func reached(s *kit.Env, policy *networkingv1.NetworkPolicy, at string) []string {
 	GinkgoHelper()
 	var protocol corev1.Protocol

@@ -299,8 +299,7 @@ var _ = Describe("Run configs", func() {
 			}),
 	)
 
-	// The API server sends no data of them, and the cache keeps little more than
-	// their names.
+	// The API server sends no data of them, and the cache keeps little more than their names.
 	It("are not read, nor what looks like one", func() {
 		s := newEnv()
 		op := operate(s)

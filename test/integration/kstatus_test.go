@@ -13,8 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// current asks whether kstatus, by which Flux, Argo CD and kubectl wait, calls
-// the object done.
+// current asks whether kstatus, by which Flux, Argo CD and kubectl wait, calls the object done.
 func current(object *unstructured.Unstructured) func() error {
 	return func() error {
 		is, why, err := kit.Kstatus(object)

@@ -11,8 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// What an operator started ends with it: a suite that starts a hundred in one process
-// is not larger for them.
+// What an operator started ends with it: a suite that starts a hundred in one process is not larger for them.
 var _ = It("An operator leaves nothing behind, however often it is started", func() {
 	const times = 20
 	s := newEnv()

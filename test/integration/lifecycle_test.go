@@ -243,8 +243,7 @@ var _ = Describe("A deletion", func() {
 	})
 })
 
-// objects is how many events come of the end of a server's six children, its
-// backend with two Services, and two pods.
+// objects is how many events come of the end of a server's six children, its backend with two Services, and two pods.
 const objects = 6 + 3 + 2*2
 
 // lastEnd is the state of the last deletion of what matches.

@@ -41,8 +41,7 @@ func asks(s *kit.Env, generation int64) *runconfig.Authentication {
 	return run.Proxy.Authentication
 }
 
-// An older proxy never serves without the login that the spec asks for, and one
-// that has it outlives the configuration.
+// An older proxy never serves without the login that the spec asks for, and one that has it outlives the configuration.
 var _ = It("A login is shared, followed, and missed", func() {
 	s := newEnv()
 	operate(s)

@@ -89,8 +89,7 @@ var _ = It("A protected server lets only its proxy connect to its backend", func
 	Expect(meta.FindStatusCondition(ready(s, "echo").Status.Conditions, v1alpha1.ConditionPolicyUnmatched)).To(BeNil())
 })
 
-// order reports whether the first write to the one kind is before the first to the
-// other.
+// order reports whether the first write to the one kind is before the first to the other.
 func order(writes kit.Log, first, second string) bool {
 	for _, w := range writes {
 		switch w.Resource {
@@ -103,9 +102,8 @@ func order(writes kit.Log, first, second string) bool {
 	return false
 }
 
-// callers are the pods of the namespace that the policy lets connect to each backend
-// pod of the server, as a network plugin judges: whoever a policy selects is reached by
-// those alone that a rule of one names
+// callers are the pods of the namespace that the policy lets connect to each backend pod of the server, as a network
+// plugin judges: whoever a policy selects is reached by those alone that a rule of one names
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies).
 func callers(s *kit.Env, policy *networkingv1.NetworkPolicy) []string {
 	GinkgoHelper()

@@ -106,8 +106,7 @@ var _ = It("A policy that asks for a label on every object is met for every kind
 // large is a spec whose run config is in a ConfigMap.
 var large = "args: [" + strings.Repeat("x", 17<<10) + "]"
 
-// demand puts a policy into the namespace that asks for a label on each child of a server,
-// of whatever kind.
+// demand puts a policy into the namespace that asks for a label on each child of a server, of whatever kind.
 func demand(s *kit.Env, label string) (withdraw func()) {
 	GinkgoHelper()
 	return prohibition{
@@ -145,8 +144,7 @@ func samePods(s *kit.Env, object client.Object) bool {
 	return false
 }
 
-// statesKeys does to the policies of the release what the chart does for these keys of
-// objectDefaults.
+// statesKeys does to the policies of the release what the chart does for these keys of objectDefaults.
 func statesKeys(keys ...string) {
 	GinkgoHelper()
 	const mark = "'f:" + contract.ObjectDefault + "'"

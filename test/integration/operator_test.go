@@ -17,9 +17,8 @@ import (
 
 const runnerImage = "freehold.dev/runner:test"
 
-// operator is Freehold's operator in this process: its real manager, with the
-// identity and the rights that the chart gives it, on the namespace of one
-// story.
+// operator is Freehold's operator in this process: its real manager, with the identity and the rights that the chart
+// gives it, on the namespace of one story.
 type operator struct {
 	env      *kit.Env
 	requests *kit.Requests
@@ -41,8 +40,7 @@ func operate(s *kit.Env, more ...string) *operator {
 	return o
 }
 
-// start starts the process that stop stopped. What it sends is recorded in the
-// same record.
+// start starts the process that stop stopped. What it sends is recorded in the same record.
 func (o *operator) start(options controllers.Options, more ...string) {
 	GinkgoHelper()
 	if options.Workload.RunnerImage == "" {

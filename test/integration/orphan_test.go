@@ -17,8 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// orphans is how many objects are deleted at each point of their life;
-// FREEHOLD_ORPHANS sets it.
+// orphans is how many objects are deleted at each point of their life; FREEHOLD_ORPHANS sets it.
 func orphans() int {
 	if n, err := strconv.Atoi(os.Getenv("FREEHOLD_ORPHANS")); err == nil {
 		return n

@@ -20,9 +20,8 @@ import (
 // yamlBlock is a block of YAML on a page.
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// What docs/how-to/publish.md shows is applied as it stands: each backend of the Ingress and
-// of the HTTPRoute is a port of a Service of ours, behind which a ready pod listens. Which
-// hosts and paths lead there is in test/schema.
+// What docs/how-to/publish.md shows is applied as it stands: each backend of the Ingress and of the HTTPRoute is a port
+// of a Service of ours, behind which a ready pod listens. Which hosts and paths lead there is in test/schema.
 var _ = It("The published Ingress and HTTPRoute lead to a ready pod of the proxy", func() {
 	s := newEnv()
 	operate(s)

@@ -20,8 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// userOf is somebody who may do these verbs on one resource of the test's
-// namespace, and nothing else.
+// userOf is somebody who may do these verbs on one resource of the test's namespace, and nothing else.
 func userOf(s *kit.Env, name, group, resource string, verbs ...string) *kit.Env {
 	GinkgoHelper()
 	meta := metav1.ObjectMeta{Name: name, Namespace: s.Namespace}
@@ -51,8 +50,7 @@ const escape = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":
 	"template":{"metadata":{"labels":{"a":"b"}},"spec":{"volumes":[{"name":"node","hostPath":{"path":"/"}}],
 	"containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]}}}}`
 
-// mayEscape expects that the account named ci-runner is let write the backend of
-// the server ci, or is not.
+// mayEscape expects that the account named ci-runner is let write the backend of the server ci, or is not.
 func mayEscape(s *kit.Env, may bool) {
 	GinkgoHelper()
 	Eventually(func() bool { // the API server looks at roles in a cache
@@ -146,9 +144,8 @@ var _ = Describe("The runner's rights", func() {
 	)
 })
 
-// forged are run configs of echo as somebody may write them who may write
-// ConfigMaps, with all that can be copied from a right one: label, owner, the
-// entry of our manager, content.
+// forged are run configs of echo as somebody may write them who may write ConfigMaps, with all that can be copied from
+// a right one: label, owner, the entry of our manager, content.
 func forged(s *kit.Env, right *corev1.ConfigMap, number string) []*corev1.ConfigMap {
 	right = right.DeepCopy()
 	right.ObjectMeta = metav1.ObjectMeta{

@@ -15,8 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// Only content rolls pods. What is not content leaves every pod that runs
-// alone.
+// Only content rolls pods. What is not content leaves every pod that runs alone.
 var _ = Describe("A change that is not content", func() {
 	var s *kit.Env
 	BeforeEach(func() {

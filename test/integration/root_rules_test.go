@@ -99,8 +99,7 @@ func ofServer(s *kit.Env, name, status string) string {
 	return strings.ReplaceAll(status, "$uid", string(live.UID))
 }
 
-// putStatus sends the object as it is: the client's own Status().Update would
-// do, but encodes what it likes.
+// putStatus sends the object as it is: the client's own Status().Update would do, but encodes what it likes.
 func putStatus(s *kit.Env, object *unstructured.Unstructured) error {
 	GinkgoHelper()
 	body, err := json.Marshal(object.Object)

@@ -18,9 +18,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// Whoever waits for a server, by Ready or by kstatus, is never told that it is
-// done while a pod of other content runs. Every state of the server is judged
-// by the pods that stood when it was written.
+// Whoever waits for a server, by Ready or by kstatus, is never told that it is done while a pod of other content runs.
+// Every state of the server is judged by the pods that stood when it was written.
 var _ = Describe("No state of an MCPServer is called done", func() {
 	var s *kit.Env
 	var op *operator

@@ -121,8 +121,7 @@ func readyMessage(live *v1alpha1.MCPServer) string {
 	return ""
 }
 
-// rolledOut waits until content has been claimed under a generation and a runner
-// of it has reported.
+// rolledOut waits until content has been claimed under a generation and a runner of it has reported.
 func rolledOut(s *kit.Env, name string, generation int64) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	live := serverOf(s, name)

@@ -1,7 +1,6 @@
-// Package integration tells Freehold's stories on a real kube-apiserver with a
-// real kube-controller-manager; only pods are faked (test/kit). One file is one
-// subject; every It is one story, in its own namespace. Each process of Ginkgo has a
-// control plane of its own.
+// Package integration tells Freehold's stories on a real kube-apiserver with a real kube-controller-manager; only pods
+// are faked (test/kit). One file is one subject; every It is one story, in its own namespace. Each process of Ginkgo
+// has a control plane of its own.
 package integration
 
 import (

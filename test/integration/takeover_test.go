@@ -67,8 +67,7 @@ func annotated(object *unstructured.Unstructured, key, value string) {
 	object.SetAnnotations(annotations)
 }
 
-// byOperator creates an object without our labels, so that no cache of ours has
-// it.
+// byOperator creates an object without our labels, so that no cache of ours has it.
 func byOperator(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	object.SetLabels(map[string]string{"example.com/team": "red"})
@@ -92,8 +91,7 @@ func unmarked(object *unstructured.Unstructured) {
 	Expect(unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers")).To(Succeed())
 }
 
-// revisions is how many revisions of its pods a Deployment or StatefulSet has
-// had.
+// revisions is how many revisions of its pods a Deployment or StatefulSet has had.
 func revisions(s *kit.Env, of client.Object) (had int) {
 	GinkgoHelper()
 	var sets appsv1.ReplicaSetList

@@ -26,8 +26,7 @@ proxy:
       - {name: side, image: "registry.example.com/side:1", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}
 `
 
-// What the template does not state, the API server adds to pods: it is the pods
-// that count.
+// What the template does not state, the API server adds to pods: it is the pods that count.
 var _ = Describe("The runner's token", func() {
 	It("is in the runner's container only, as the API server mounts it itself", func() {
 		s := newEnv()
@@ -59,8 +58,7 @@ var _ = Describe("The runner's token", func() {
 	})
 })
 
-// withTokens are the containers in which something stands at tokenPath, or that
-// mount a volume with a token elsewhere.
+// withTokens are the containers in which something stands at tokenPath, or that mount a volume with a token elsewhere.
 func withTokens(pod corev1.PodSpec) []string {
 	tokens := map[string]bool{}
 	for _, volume := range pod.Volumes {

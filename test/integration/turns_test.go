@@ -30,8 +30,7 @@ type fleet struct {
 	refer string
 }
 
-// newFleet applies servers that refer to a configuration that exists, and waits
-// until all are ready.
+// newFleet applies servers that refer to a configuration that exists, and waits until all are ready.
 func newFleet(s *kit.Env, size int, refer string) *fleet {
 	GinkgoHelper()
 	f := &fleet{Env: s, refer: refer}

@@ -20,10 +20,9 @@ import (
 // errAbsent is what an object that is not there answers to every question.
 var errAbsent = errors.New("it does not exist")
 
-// Await fills object with each state that the API server reports until the
-// question is answered by nil. The error of until says what is still missing;
-// the last one is in the failure, with the object, its owners, its events and
-// the pods of the namespace.
+// Await fills object with each state that the API server reports until the question is answered by nil. The error of
+// until says what is still missing; the last one is in the failure, with the object, its owners, its events and the
+// pods of the namespace.
 func (s *Env) Await(object client.Object, question string, until func() error) {
 	s.Helper()
 	s.place(object)
@@ -117,9 +116,8 @@ func (s *Env) awaitChange(ctx context.Context, list client.ObjectList, opts []cl
 	}
 }
 
-// follow calls each with every state of the object, nil for its absence, until
-// each is true. It returns an error after the environment's Patience, or if the API server
-// cannot be watched.
+// follow calls each with every state of the object, nil for its absence, until each is true. It returns an error after
+// the environment's Patience, or if the API server cannot be watched.
 func (s *Env) follow(object client.Object, each func(*unstructured.Unstructured) bool) error {
 	ctx, cancel := context.WithTimeout(s.Ctx, s.Patience)
 	defer cancel()

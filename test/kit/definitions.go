@@ -6,8 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Definition is the CustomResourceDefinition of this name, for example
-// mcpservers.freehold.dev.
+// Definition is the CustomResourceDefinition of this name, for example mcpservers.freehold.dev.
 func (s *Env) Definition(name string) *unstructured.Unstructured {
 	s.Helper()
 	d := &unstructured.Unstructured{}
@@ -17,9 +16,8 @@ func (s *Env) Definition(name string) *unstructured.Unstructured {
 	return d
 }
 
-// Redefine changes the CustomResourceDefinition of this name by edit, which is called
-// again where another writer was faster. The API server holds to it some time later, and says
-// nowhere when.
+// Redefine changes the CustomResourceDefinition of this name by edit, which is called again where another writer was
+// faster. The API server holds to it some time later, and says nowhere when.
 func (s *Env) Redefine(name string, edit func(*unstructured.Unstructured)) {
 	s.Helper()
 	for {

@@ -23,9 +23,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 )
 
-// Patience is how long a wait lasts before the test fails. Everything waited
-// for happens within a second on an idle machine; but where the API server was
-// away more than once, client-go's reflectors wait up to a minute before they
+// Patience is how long a wait lasts before the test fails. Everything waited for happens within a second on an idle
+// machine; but where the API server was away more than once, client-go's reflectors wait up to a minute before they
 // list again.
 const Patience = 2 * time.Minute
 
@@ -42,10 +41,9 @@ type Env struct {
 
 var environments atomic.Int64
 
-// NewEnv makes a namespace in which only pods are admitted that meet the
-// "restricted" Pod Security Standard
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted).
-// The namespace goes when the plane stops.
+// NewEnv makes a namespace in which only pods are admitted that meet the "restricted" Pod Security Standard
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted). The namespace goes when the plane
+// stops.
 func NewEnv(t testing.TB, p *Plane) *Env {
 	t.Helper()
 	s := &Env{TB: t, Plane: p, Ctx: t.Context(), Patience: Patience}
@@ -80,8 +78,7 @@ func (s *Env) On(namespace string) *Env {
 	return &other
 }
 
-// As returns the same environment for a ServiceAccount: what it writes, that identity
-// does, with no right but its own.
+// As returns the same environment for a ServiceAccount: what it writes, that identity does, with no right but its own.
 func (s *Env) As(namespace, name string) *Env {
 	s.Helper()
 	plane := *s.Plane
@@ -94,8 +91,7 @@ func (s *Env) As(namespace, name string) *Env {
 	return &other
 }
 
-// AsController is As for the MCPServer controller of the operator that Install
-// installed. It may write and not read.
+// AsController is As for the MCPServer controller of the operator that Install installed. It may write and not read.
 func (s *Env) AsController() *Env {
 	s.Helper()
 	return s.As(SystemNamespace, contract.IdentityMCPServer)
@@ -168,8 +164,7 @@ func (s *Env) ApplyStatusErr(manager, text string) (*unstructured.Unstructured, 
 	return object, err
 }
 
-// Patch merges JSON into an object, as kubectl patch does. The object is
-// replaced by what the API server answers.
+// Patch merges JSON into an object, as kubectl patch does. The object is replaced by what the API server answers.
 func (s *Env) Patch(object client.Object, manager, merge string) {
 	s.Helper()
 	s.Must(s.Client.Patch(s.Ctx, object, rawMerge(merge), client.FieldOwner(manager)),
@@ -232,8 +227,7 @@ func (s *Env) Title(object client.Object) string {
 	return fmt.Sprintf("%s %s/%s", gvk.Kind, object.GetNamespace(), object.GetName())
 }
 
-// Unstructured reads an object as the API server has it, managedFields
-// included.
+// Unstructured reads an object as the API server has it, managedFields included.
 func (s *Env) Unstructured(object client.Object) *unstructured.Unstructured {
 	s.Helper()
 	s.place(object)

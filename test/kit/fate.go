@@ -39,9 +39,8 @@ func Creating() Fate {
 	return Fate{waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 }
 
-// podStatus is what kubelet would write for a pod on a node whose containers
-// have these fates, by name. It starts from the pod's own status, so that times
-// and addresses stay.
+// podStatus is what kubelet would write for a pod on a node whose containers have these fates, by name. It starts from
+// the pod's own status, so that times and addresses stay.
 func podStatus(pod *corev1.Pod, fates map[string]Fate, address string) corev1.PodStatus {
 	next := *pod.Status.DeepCopy()
 	next.ObservedGeneration = pod.Generation
@@ -120,6 +119,5 @@ func setCondition(s *corev1.PodStatus, t corev1.PodConditionType, is corev1.Cond
 
 func podAddress(n int64) string { return fmt.Sprintf("10.244.%d.%d", n/250%250, n%250+1) }
 
-// now has the precision that the API server keeps, so that what was written
-// compares equal to what is read back.
+// now has the precision that the API server keeps, so that what was written compares equal to what is read back.
 func now() metav1.Time { return metav1.Now().Rfc3339Copy() }

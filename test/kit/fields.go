@@ -23,9 +23,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 )
 
-// FieldManagers are what kube-apiserver tracks the ownership of one kind with:
-// its own code, without a server. They know no defaults, no admission and no
-// validation.
+// FieldManagers are what kube-apiserver tracks the ownership of one kind with: its own code, without a server. They
+// know no defaults, no admission and no validation.
 type FieldManagers struct {
 	// Main is of the main resource, Status of the status subresource.
 	Main, Status *managedfields.FieldManager
@@ -35,10 +34,9 @@ type FieldManagers struct {
 	kind schema.GroupVersionKind
 }
 
-// FieldManagersOf are those of a built-in kind, or of one of Freehold's by the
-// schema of its CRD. They are built as kube-apiserver builds them, with the
-// fields that its strategies reset: the main resource does not write status,
-// and the status subresource writes nothing else.
+// FieldManagersOf are those of a built-in kind, or of one of Freehold's by the schema of its CRD. They are built as
+// kube-apiserver builds them, with the fields that its strategies reset: the main resource does not write status, and
+// the status subresource writes nothing else.
 func FieldManagersOf(kind schema.GroupVersionKind) (*FieldManagers, error) {
 	types := builtinTypes()
 	if kind.Group == contract.MCPServer.Group {
@@ -89,9 +87,8 @@ func nothing(kind schema.GroupVersionKind) *unstructured.Unstructured {
 
 var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 
-// Scale returns object after manager wrote spec.replicas through the scale
-// subresource, with the record of owners carried over and back as the API
-// server carries it.
+// Scale returns object after manager wrote spec.replicas through the scale subresource, with the record of owners
+// carried over and back as the API server carries it.
 func (m *FieldManagers) Scale(
 	object *unstructured.Unstructured, manager string, replicas int64,
 ) (*unstructured.Unstructured, error) {
@@ -182,8 +179,7 @@ var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter {
 // builtins are the kinds of which an object has a Go type in kube-apiserver.
 var builtins = clientgoscheme.Scheme
 
-// AsIs converts, defaults and creates nothing: every kind here has one version
-// and every object is unstructured.
+// AsIs converts, defaults and creates nothing: every kind here has one version and every object is unstructured.
 type AsIs struct{}
 
 // Convert is not asked for.

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// kubernetesVersion is the version whose binaries `make controlplane` builds
-// unless told otherwise.
+// kubernetesVersion is the version whose binaries `make controlplane` builds unless told otherwise.
 const kubernetesVersion = "v1.36.3"
 
 // module is the import path of the repository.
@@ -42,8 +41,7 @@ func Root() (string, error) {
 		"are not downloaded: %w", module, err)
 }
 
-// Build makes the binary of a program of the repository, such as ./cmd/runner,
-// with the flags of the product.
+// Build makes the binary of a program of the repository, such as ./cmd/runner, with the flags of the product.
 func Build(ctx context.Context, program, binary string) error {
 	root, err := Root()
 	if err != nil {

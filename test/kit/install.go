@@ -22,9 +22,8 @@ import (
 // SystemNamespace is where Install puts the operator's identity.
 const SystemNamespace = "freehold-system"
 
-// Install does what the chart does for an operator, but for its Deployment: it
-// applies the chart's default rendering, in which are the identities and their
-// roles, and the policies. It returns once the API server holds to them.
+// Install does what the chart does for an operator, but for its Deployment: it applies the chart's default rendering,
+// in which are the identities and their roles, and the policies. It returns once the API server holds to them.
 func (p *Plane) Install(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
@@ -67,8 +66,7 @@ func (p *Plane) ConfigOf(ctx context.Context, namespace, name string) (*rest.Con
 	return config, nil
 }
 
-// WithoutPolicies does something while nothing binds the API server to the
-// policies of Install.
+// WithoutPolicies does something while nothing binds the API server to the policies of Install.
 func (p *Plane) WithoutPolicies(ctx context.Context, do func()) error {
 	var bindings admissionregistrationv1.ValidatingAdmissionPolicyBindingList
 	if err := p.Client.List(ctx, &bindings); err != nil {
@@ -119,8 +117,7 @@ func (p *Plane) applyNumbered(ctx context.Context, generation string) error {
 	return p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(numbered(generation)), client.FieldOwner("kit"))
 }
 
-// numbered is a StatefulSet of ours that carries a workload generation, and
-// makes no pods.
+// numbered is a StatefulSet of ours that carries a workload generation, and makes no pods.
 func numbered(generation string) *unstructured.Unstructured {
 	labels := map[string]any{"app": "policy"}
 	object := &unstructured.Unstructured{Object: map[string]any{

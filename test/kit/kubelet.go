@@ -26,9 +26,8 @@ const (
 	kubeletName = "kubelet"
 )
 
-// Kubelet pretends to be the scheduler and the kubelet of one endless node. It
-// binds pods, reports how their containers fare, and lets terminating pods go.
-// It acts on events; nothing is polled.
+// Kubelet pretends to be the scheduler and the kubelet of one endless node. It binds pods, reports how their containers
+// fare, and lets terminating pods go. It acts on events; nothing is polled.
 type Kubelet struct {
 	client kubernetes.Interface
 	pods   corelisters.PodLister
@@ -115,8 +114,7 @@ func (k *Kubelet) Image(image string, fate Fate) {
 	})
 }
 
-// HoldTermination keeps pods for which matches is true in their termination
-// until the returned function is called.
+// HoldTermination keeps pods for which matches is true in their termination until the returned function is called.
 func (k *Kubelet) HoldTermination(matches func(*corev1.Pod) bool) (release func()) {
 	h := &hold{matches: matches}
 	k.mu.Lock()

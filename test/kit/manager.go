@@ -18,9 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// enabledControllers are those of a cluster that a server's objects meet. Pod
-// collection, node lifecycle and volumes are left out: they would act on the
-// node that is not there.
+// enabledControllers are those of a cluster that a server's objects meet. Pod collection, node lifecycle and volumes
+// are left out: they would act on the node that is not there.
 const enabledControllers = "clusterrole-aggregation-controller,deployment-controller,disruption-controller," +
 	"endpointslice-controller,garbage-collector-controller,namespace-controller,replicaset-controller," +
 	"root-ca-certificate-publisher-controller,service-cidr-controller,serviceaccount-controller,statefulset-controller"
@@ -94,8 +93,7 @@ func (m *controllerManager) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(m.dir))...)
 }
 
-// awaitServiceAccount waits until the namespace has its default
-// ServiceAccount, without which no pod is admitted.
+// awaitServiceAccount waits until the namespace has its default ServiceAccount, without which no pod is admitted.
 func (p *Plane) awaitServiceAccount(ctx context.Context, namespace string) error {
 	watcher, err := p.Client.Watch(ctx, &corev1.ServiceAccountList{}, client.InNamespace(namespace),
 		client.MatchingFields{metav1.ObjectNameField: "default"})

@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// faresOf returns the fate of each container: that of its image, unless
-// something it needs is missing.
+// faresOf returns the fate of each container: that of its image, unless something it needs is missing.
 func (k *Kubelet) faresOf(ctx context.Context, pod *corev1.Pod) (map[string]Fate, error) {
 	unmounted, err := k.missingVolume(ctx, pod)
 	if err != nil {
@@ -101,9 +100,8 @@ func (k *Kubelet) missingSource(
 	return "", nil
 }
 
-// missingEnvironment returns kubelet's words on the first ConfigMap or Secret,
-// or key of one, that the container's environment needs and that does not
-// exist.
+// missingEnvironment returns kubelet's words on the first ConfigMap or Secret, or key of one, that the container's
+// environment needs and that does not exist.
 func (k *Kubelet) missingEnvironment(ctx context.Context, namespace string, c corev1.Container) (string, error) {
 	for _, from := range c.EnvFrom {
 		kind, name, optional := "configmap", "", (*bool)(nil)

@@ -19,8 +19,7 @@ func defaults() settings {
 	return settings{controllerQPS: 2000, kubeletWorkers: 4}
 }
 
-// ControllerQPS is how many requests a second kube-controller-manager may send;
-// twice as many at once.
+// ControllerQPS is how many requests a second kube-controller-manager may send; twice as many at once.
 func ControllerQPS(qps int) Option { return func(s *settings) { s.controllerQPS = qps } }
 
 // KubeletWorkers is how many pods are looked after at once.
@@ -35,14 +34,12 @@ func PriorityAndFairness() Option { return func(s *settings) { s.fairness = true
 // which costs it seconds of CPU for those of Freehold.
 func TypeChecking() Option { return func(s *settings) { s.typeChecking = true } }
 
-// Alone leaves kube-controller-manager and the kubelet out: objects stay as they
-// are written, and the API server answers nobody but those who ask. The binaries
-// that setup-envtest installs are enough for it.
+// Alone leaves kube-controller-manager and the kubelet out: objects stay as they are written, and the API server
+// answers nobody but those who ask. The binaries that setup-envtest installs are enough for it.
 func Alone() Option { return func(s *settings) { s.alone = true } }
 
 // Audited has the API server note in Plane.AuditLog who asked for what
-// (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/), as the cluster
-// of the demo does.
+// (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/), as the cluster of the demo does.
 func Audited() Option { return func(s *settings) { s.audited = true } }
 
 // WithoutDefinitions leaves Freehold's CRDs out, for a test of what installs them.

@@ -22,11 +22,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// Operate runs Freehold's operator for the test's namespace in this process, until
-// the test ends. After Install it has the identity and the rights of the chart, else
-// those of the administrator. With the pods that the kit pretends to run, and with
-// RunProxies, servers get Ready. It needs kube-controller-manager, which a plane that
-// is Alone lacks.
+// Operate runs Freehold's operator for the test's namespace in this process, until the test ends. After Install it has
+// the identity and the rights of the chart, else those of the administrator. With the pods that the kit pretends to
+// run, and with RunProxies, servers get Ready. It needs kube-controller-manager, which a plane that is Alone lacks.
 func (s *Env) Operate() {
 	s.Helper()
 	if s.alone {
@@ -62,9 +60,8 @@ func (s *Env) Operate() {
 	s.Cleanup(func() { cancel(); done.Wait() })
 }
 
-// PretendReady reports of a server what the operator reports once it is Ready:
-// the condition for its present generation, and its address, under the operator's
-// field managers. For tests in which no operator runs.
+// PretendReady reports of a server what the operator reports once it is Ready: the condition for its present
+// generation, and its address, under the operator's field managers. For tests in which no operator runs.
 func (s *Env) PretendReady(name string) {
 	s.Helper()
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -140,8 +137,7 @@ func conditionsOf(object client.Object) ([]metav1.Condition, error) {
 	return status.Conditions, nil
 }
 
-// AtMost fails the test if there are more requests than n; doing says during
-// what. The failure lists them.
+// AtMost fails the test if there are more requests than n; doing says during what. The failure lists them.
 func (l Log) AtMost(s *Env, n int, doing string) {
 	s.Helper()
 	if len(l) > n {
@@ -149,8 +145,7 @@ func (l Log) AtMost(s *Env, n int, doing string) {
 	}
 }
 
-// makeServiceAccount stands in for kube-controller-manager, which makes the
-// account without which no pod is admitted.
+// makeServiceAccount stands in for kube-controller-manager, which makes the account without which no pod is admitted.
 func (s *Env) makeServiceAccount(namespace string) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}}
 	return s.Client.Create(s.Ctx, account)

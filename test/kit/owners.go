@@ -12,8 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// Owns fails the test unless manager owns something at every path, in the
-// notation of ownership.Path.
+// Owns fails the test unless manager owns something at every path, in the notation of ownership.Path.
 func (s *Env) Owns(object client.Object, manager string, paths ...string) {
 	s.Helper()
 	live := s.Unstructured(object)

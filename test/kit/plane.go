@@ -32,8 +32,7 @@ const processTimeout = 2 * time.Minute
 type Plane struct {
 	// Config is the administrator's, without client-side rate limits.
 	Config *rest.Config
-	// Client is the administrator's and reads from the API server, not from a
-	// cache.
+	// Client is the administrator's and reads from the API server, not from a cache.
 	Client client.WithWatch
 	// Scheme knows the built-in kinds and Freehold's.
 	Scheme *runtime.Scheme
@@ -59,9 +58,8 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// Start starts the control plane and waits until pods can be created in its
-// default namespace, unless it is Alone. Whoever starts it calls Stop, also after
-// an error.
+// Start starts the control plane and waits until pods can be created in its default namespace, unless it is Alone.
+// Whoever starts it calls Stop, also after an error.
 //
 // The binaries are taken from the directory in KUBEBUILDER_ASSETS, or from
 // bin/k8s/<version> of the repository; the error says how to build them.
@@ -96,8 +94,7 @@ func Start(ctx context.Context, options ...Option) (*Plane, error) {
 	flags := p.environment.ControlPlane.GetAPIServer().Configure()
 	// Wider than envtest's /24, which 250 Services exhaust.
 	flags.Set("service-cluster-ip-range", "10.96.0.0/16")
-	// As in a real cluster: a pod needs its ServiceAccount, and whoever blocks
-	// an owner's deletion needs the right to.
+	// As in a real cluster: a pod needs its ServiceAccount, and whoever blocks an owner's deletion needs the right to.
 	flags.Disable("disable-admission-plugins")
 	flags.Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	flags.Set("enable-priority-and-fairness", strconv.FormatBool(s.fairness))
@@ -186,8 +183,7 @@ func (p *Plane) Stop() error {
 	return errors.Join(errs...)
 }
 
-// As returns the administrator's configuration impersonating a user, so that
-// the API server applies that user's rights.
+// As returns the administrator's configuration impersonating a user, so that the API server applies that user's rights.
 func (p *Plane) As(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(p.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
@@ -199,8 +195,7 @@ func (p *Plane) AsServiceAccount(namespace, name string) *rest.Config {
 	return p.As("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 }
 
-// HTTP returns the administrator's client for requests that are written by
-// hand.
+// HTTP returns the administrator's client for requests that are written by hand.
 func (p *Plane) HTTP() (*rest.RESTClient, error) {
 	config := rest.CopyConfig(p.Config)
 	config.GroupVersion = &schema.GroupVersion{}
@@ -212,8 +207,7 @@ func (p *Plane) HTTP() (*rest.RESTClient, error) {
 	return http, nil
 }
 
-// ApplyDir applies every document of the YAML files of a directory as the
-// administrator.
+// ApplyDir applies every document of the YAML files of a directory as the administrator.
 func (p *Plane) ApplyDir(ctx context.Context, dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -227,8 +221,7 @@ func (p *Plane) ApplyDir(ctx context.Context, dir string) error {
 	return nil
 }
 
-// applyFile applies every document of a YAML file as the administrator, but for
-// those of a kind.
+// applyFile applies every document of a YAML file as the administrator, but for those of a kind.
 func (p *Plane) applyFile(ctx context.Context, file, but string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -30,8 +30,7 @@ type Process struct {
 	log   *tail
 }
 
-// noted makes a script that notes process id and arguments, and then is the
-// binary: envtest tells neither.
+// noted makes a script that notes process id and arguments, and then is the binary: envtest tells neither.
 func noted(dir, binary string) (*Process, error) {
 	p := &Process{name: filepath.Base(binary), binary: binary, dir: dir, log: &tail{}}
 	script := fmt.Sprintf("#!/bin/sh\necho $$ > '%s'\nprintf '%%s\\n' \"$@\" > '%s'\nexec '%s' \"$@\"\n", p.file("pid"),
@@ -45,8 +44,7 @@ func noted(dir, binary string) (*Process, error) {
 func (p *Process) script() string            { return filepath.Join(p.dir, p.name) }
 func (p *Process) file(ending string) string { return p.script() + "." + ending }
 
-// Kill ends the process at once, as a crash of its machine does, and returns
-// when it has ended.
+// Kill ends the process at once, as a crash of its machine does, and returns when it has ended.
 func (p *Process) Kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -70,9 +68,8 @@ func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
-// CPU is the processor time that the process has taken, which says more than the
-// clock on a machine that does other things
-// (https://docs.kernel.org/scheduler/sched-stats.html#proc-pid-schedstat).
+// CPU is the processor time that the process has taken, which says more than the clock on a machine that does other
+// things (https://docs.kernel.org/scheduler/sched-stats.html#proc-pid-schedstat).
 func (p *Process) CPU() (time.Duration, error) {
 	id, err := p.id()
 	if err != nil {
@@ -123,8 +120,7 @@ func (p *Process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Start starts a killed process again, with more flags than it had at first,
-// and returns once it serves.
+// Start starts a killed process again, with more flags than it had at first, and returns once it serves.
 func (p *Process) Start(ctx context.Context, flags ...string) error {
 	text, err := os.ReadFile(p.file("args"))
 	if err != nil {
@@ -176,8 +172,7 @@ func (p *Process) Serves(ctx context.Context) error {
 	}
 }
 
-// stop ends what Start started, and lets what was paused go on, so that it can
-// be ended.
+// stop ends what Start started, and lets what was paused go on, so that it can be ended.
 func (p *Process) stop() error {
 	if p == nil {
 		return nil

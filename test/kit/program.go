@@ -14,9 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig writes a file by which a program reaches the API server as
-// config does: with its token, certificate and impersonation. The namespace is
-// that of commands which name none.
+// WriteKubeconfig writes a file by which a program reaches the API server as config does: with its token, certificate
+// and impersonation. The namespace is that of commands which name none.
 func WriteKubeconfig(path string, config *rest.Config, namespace string) error {
 	file := clientcmdapi.NewConfig()
 	file.Clusters["c"] = &clientcmdapi.Cluster{

@@ -17,8 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// State is one state of an object as a watch reported it. The state of a
-// deletion holds the last state.
+// State is one state of an object as a watch reported it. The state of a deletion holds the last state.
 type State struct {
 	Deleted bool
 	Object  *unstructured.Unstructured
@@ -45,8 +44,7 @@ func (s *Env) Record(object client.Object) *Recording {
 		client.MatchingFields{metav1.ObjectNameField: object.GetName()})
 }
 
-// RecordAll starts to record all objects of the kind of object in the test's
-// namespace.
+// RecordAll starts to record all objects of the kind of object in the test's namespace.
 func (s *Env) RecordAll(object client.Object) *Recording {
 	s.Helper()
 	return s.record(object, client.InNamespace(s.Namespace))
@@ -93,8 +91,7 @@ func (f *Recording) add(event watch.Event) {
 	}
 }
 
-// States returns what was recorded, in order, up to and including the present
-// state of what is recorded.
+// States returns what was recorded, in order, up to and including the present state of what is recorded.
 func (f *Recording) States() []State {
 	f.env.Helper()
 	f.env.Must(f.env.Client.List(f.env.Ctx, f.list, f.shown...), "recording "+f.title)
@@ -118,8 +115,7 @@ func (f *Recording) States() []State {
 	}
 }
 
-// reaches reports whether states show every object in the version that now has,
-// and the end of every other.
+// reaches reports whether states show every object in the version that now has, and the end of every other.
 func reaches(states []State, now map[types.UID]string) bool {
 	seen, ended := map[string]bool{}, map[types.UID]bool{}
 	for _, state := range states {
@@ -139,8 +135,7 @@ func reaches(states []State, now map[types.UID]string) bool {
 	return true
 }
 
-// Check fails the test at the first state for which wrong returns an error,
-// and shows the states that led there.
+// Check fails the test at the first state for which wrong returns an error, and shows the states that led there.
 func (f *Recording) Check(wrong func(State) error) {
 	f.env.Helper()
 	states := f.States()
@@ -169,8 +164,7 @@ func history(states []State) string {
 	return text.String()
 }
 
-// Kstatus is the verdict of kstatus, the library by which Flux, Argo CD and
-// kubectl wait, with its reason.
+// Kstatus is the verdict of kstatus, the library by which Flux, Argo CD and kubectl wait, with its reason.
 func Kstatus(object *unstructured.Unstructured) (status.Status, string, error) {
 	result, err := status.Compute(object)
 	if err != nil {

@@ -33,8 +33,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s/%s by %s: %d", r.Verb, r.Resource, r.Namespace, r.Name, cmp.Or(r.Manager, "-"), r.Code)
 }
 
-// Requests records what the clients built from wrapped configurations send.
-// The zero Requests is ready to use.
+// Requests records what the clients built from wrapped configurations send. The zero Requests is ready to use.
 type Requests struct {
 	mu   sync.Mutex
 	sent []Request
@@ -92,8 +91,7 @@ func (l Log) Writes() Log {
 	})
 }
 
-// Of returns the requests to resources, each written as plural or
-// plural/subresource.
+// Of returns the requests to resources, each written as plural or plural/subresource.
 func (l Log) Of(resources ...string) Log {
 	return l.Where(func(r Request) bool { return slices.Contains(resources, r.Resource) })
 }
@@ -150,8 +148,7 @@ func (r *Requests) carry(req *http.Request, next http.RoundTripper) (*http.Respo
 	return response, err
 }
 
-// RequestOf says what an HTTP request asks of the API server. It has no answer
-// yet.
+// RequestOf says what an HTTP request asks of the API server. It has no answer yet.
 func RequestOf(req *http.Request) Request {
 	sent := Request{Verb: strings.ToLower(req.Method), Resource: req.URL.Path, Agent: req.UserAgent()}
 	info, err := requestInfo.NewRequestInfo(req)

@@ -28,23 +28,19 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// ErrDead is what every request of a process returns that a test killed. A
-// runner that meets it is replaced by a new one, as kubelet restarts a
-// container: with the same environment and file, and nothing remembered.
+// ErrDead is what every request of a process returns that a test killed. A runner that meets it is replaced by a new
+// one, as kubelet restarts a container: with the same environment and file, and nothing remembered.
 var ErrDead = errors.New("the process is dead")
 
-// Answers is what a runner without a network learns of the MCP server that no
-// pod runs: that it answers.
+// Answers is what a runner without a network learns of the MCP server that no pod runs: that it answers.
 var Answers = conditions.True(v1alpha1.ReasonAnswers, "the backend answers MCP")
 
-// Runners stand for the binary in the proxy pods that the kit pretends to run:
-// the runner's real pass, for each proxy pod that is ready, with what that pod
-// was given and the rights of its ServiceAccount, until the pod is told to end.
+// Runners stand for the binary in the proxy pods that the kit pretends to run: the runner's real pass, for each proxy
+// pod that is ready, with what that pod was given and the rights of its ServiceAccount, until the pod is told to end.
 type Runners struct {
 	// Requests records what they send.
 	Requests *Requests
-	// Wire, where it is set, may change the way of a new runner to the API
-	// server.
+	// Wire, where it is set, may change the way of a new runner to the API server.
 	Wire func(*rest.Config)
 	// Now is the clock of new runners, time.Now if nil.
 	Now func() time.Time
@@ -67,8 +63,7 @@ type run struct {
 	mu     sync.Mutex // passes of one runner do not overlap
 }
 
-// RunProxies starts runners for the test's namespace, and for more, until the
-// test ends.
+// RunProxies starts runners for the test's namespace, and for more, until the test ends.
 func (s *Env) RunProxies(more ...string) *Runners {
 	s.Helper()
 	r := &Runners{env: s, Requests: &Requests{}, running: map[types.NamespacedName]*run{}}
@@ -125,8 +120,7 @@ func (r *Runners) watch(ctx context.Context, kind client.Object, moved func(clie
 	r.env.Must(err, "watching for the runners")
 }
 
-// podMoved starts the runner of a pod that became ready, and ends that of one
-// that is told to end.
+// podMoved starts the runner of a pod that became ready, and ends that of one that is told to end.
 func (r *Runners) podMoved(object client.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,8 +201,7 @@ func (r *Runners) bury(key types.NamespacedName, dead *run) {
 	}
 }
 
-// begin makes the runner of a pod out of what the pod was given. It returns nil
-// for a pod whose container does not run.
+// begin makes the runner of a pod out of what the pod was given. It returns nil for a pod whose container does not run.
 func (r *Runners) begin(key types.NamespacedName) (*run, error) {
 	pod := &corev1.Pod{}
 	if err := r.cache.Get(context.Background(), key, pod); err != nil {
@@ -229,8 +222,7 @@ func (r *Runners) begin(key types.NamespacedName) (*run, error) {
 	return started, nil
 }
 
-// RunConfig is what kubelet gives the runner of a pod: from the pod's annotation, or from
-// the ConfigMap that it mounts.
+// RunConfig is what kubelet gives the runner of a pod: from the pod's annotation, or from the ConfigMap that it mounts.
 func RunConfig(
 	ctx context.Context, reader client.Reader, namespace string, volumes []corev1.Volume,
 	annotations map[string]string,

@@ -30,9 +30,8 @@ func Pick[T any](random *rand.Rand, items []T, is func(T) bool) (drawn T) {
 	return drawn
 }
 
-// Seed is that of a test's random choices: FREEHOLD_SEED, another one each time
-// with FREEHOLD_EXPLORE, else the test's own, so that a change is judged by what
-// the last one was judged by. Who draws from it announces it.
+// Seed is that of a test's random choices: FREEHOLD_SEED, another one each time with FREEHOLD_EXPLORE, else the test's
+// own, so that a change is judged by what the last one was judged by. Who draws from it announces it.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	own := fnv.New64a()
@@ -68,8 +67,7 @@ func HowMany(t testing.TB, variable string, otherwise uint64) int {
 	return int(NumberOf(t, variable, otherwise))
 }
 
-// NumberOf reads a number from an environment variable, otherwise if it is not
-// set.
+// NumberOf reads a number from an environment variable, otherwise if it is not set.
 func NumberOf(t testing.TB, variable string, otherwise uint64) uint64 {
 	t.Helper()
 	text, set := os.LookupEnv(variable)

@@ -2,16 +2,14 @@ package kit
 
 import "runtime"
 
-// Turn is a pass of one process that goes on only when it is told to, up to its
-// next request. So what several processes do can be put into any order, and be
-// repeated in it.
+// Turn is a pass of one process that goes on only when it is told to, up to its next request. So what several processes
+// do can be put into any order, and be repeated in it.
 type Turn struct {
 	resume chan bool // false ends the process where it stands
 	parked chan bool // false: the pass has ended
 }
 
-// BeginTurn starts a pass and returns when it waits before its first request,
-// or has ended, which it reports.
+// BeginTurn starts a pass and returns when it waits before its first request, or has ended, which it reports.
 func BeginTurn(pass func(*Turn)) (t *Turn, waiting bool) {
 	t = &Turn{resume: make(chan bool), parked: make(chan bool)}
 	go func() {
@@ -29,8 +27,7 @@ func (t *Turn) Wait() {
 	}
 }
 
-// Step lets the pass send the request it waits with, and go on to the next. It
-// reports whether there is one.
+// Step lets the pass send the request it waits with, and go on to the next. It reports whether there is one.
 func (t *Turn) Step() (waiting bool) {
 	t.resume <- true
 	return <-t.parked

@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watchedKinds are those that a server's life touches. Leases and Events are
-// not among them: they move by themselves.
+// watchedKinds are those that a server's life touches. Leases and Events are not among them: they move by themselves.
 var watchedKinds = []schema.GroupVersionKind{
 	{Group: "freehold.dev", Version: "v1alpha1", Kind: "MCPServer"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -29,8 +28,7 @@ var watchedKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ServiceAccount"},
 }
 
-// Versions are the resourceVersions of all objects of a namespace, by
-// Kind/name.
+// Versions are the resourceVersions of all objects of a namespace, by Kind/name.
 type Versions map[string]string
 
 // Versions reads them now. Only metadata is read.
@@ -48,8 +46,7 @@ func (s *Env) Versions() Versions {
 	return versions
 }
 
-// Moved returns the objects that differ in after, or are in only one of the
-// two, by name.
+// Moved returns the objects that differ in after, or are in only one of the two, by name.
 func (v Versions) Moved(after Versions) []string {
 	var moved []string
 	all := maps.Clone(v)
@@ -67,8 +64,7 @@ func (v Versions) Moved(after Versions) []string {
 	return moved
 }
 
-// NothingMoved fails the test if an object of the namespace changed since
-// before was read.
+// NothingMoved fails the test if an object of the namespace changed since before was read.
 func (s *Env) NothingMoved(before Versions) {
 	s.Helper()
 	if moved := before.Moved(s.Versions()); len(moved) > 0 {

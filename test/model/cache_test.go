@@ -23,8 +23,7 @@ import (
 // lagging is the cache of a process: it shows what it was last told.
 type lagging struct {
 	process *process
-	// labelled says that it holds only children with our label, as the
-	// operator's does.
+	// labelled says that it holds only children with our label, as the operator's does.
 	labelled bool
 	shown    map[key]*unstructured.Unstructured
 }

@@ -81,10 +81,9 @@ func (j *checker) violated(r rule) bool {
 	return slices.ContainsFunc(j.findings, func(f finding) bool { return f.rule == r })
 }
 
-// answered notes whether the API server finds valid what a manager states. It may
-// not: another applier can hold an item of a list which alone makes no sense, and
-// nobody but that applier, or a person, can remove it. The server's status says
-// so, which must not be refused itself.
+// answered notes whether the API server finds valid what a manager states. It may not: another applier can hold an item
+// of a list which alone makes no sense, and nobody but that applier, or a person, can remove it. The server's status
+// says so, which must not be refused itself.
 func (j *checker) answered(o *operation) {
 	if j.refused == nil {
 		j.refused = map[refusal]bool{}
@@ -311,8 +310,7 @@ func (j *checker) others(o *operation) {
 	})
 }
 
-// mirrored is the old name of a pod's serviceAccountName: the API server writes
-// what either says into both.
+// mirrored is the old name of a pod's serviceAccountName: the API server writes what either says into both.
 var mirrored = fieldpath.FieldNameElement("serviceAccount")
 
 // withItem reports whether field went with the item that it was in, such as a

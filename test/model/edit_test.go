@@ -15,8 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// ourLeaves are the fields of an object that our managers hold and that others
-// may change, in a fixed order.
+// ourLeaves are the fields of an object that our managers hold and that others may change, in a fixed order.
 func ourLeaves(o *unstructured.Unstructured, subresource string) []fieldpath.Path {
 	var paths []fieldpath.Path
 	for _, entry := range entriesOf(o) {
@@ -37,9 +36,8 @@ func ourLeaves(o *unstructured.Unstructured, subresource string) []fieldpath.Pat
 	return paths
 }
 
-// untouched are fields that nobody can change, or that nobody's change of can be
-// undone: a workload generation only rises, and one that no claim made stays.
-// Runs of runners only and test/policy are about those.
+// untouched are fields that nobody can change, or that nobody's change of can be undone: a workload generation only
+// rises, and one that no claim made stays. Runs of runners only and test/policy are about those.
 var untouched = []string{
 	"ownerReferences", "finalizers", "selector", "workload", "runtime", "lastTransitionTime", "roleRef",
 	revision.AnnotationGeneration, revision.AnnotationHash,

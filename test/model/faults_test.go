@@ -15,8 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// plant is a fault that is put between our processes and the API server. The
-// zero plant is none.
+// plant is a fault that is put between our processes and the API server. The zero plant is none.
 type plant struct {
 	// wire changes what is sent.
 	wire func(*scenario, *operation)
@@ -105,8 +104,7 @@ func alsoStates(
 	}
 }
 
-// mergePatch sends finalizers as a controller does that adds its own to the list
-// it has read, or takes it away.
+// mergePatch sends finalizers as a controller does that adds its own to the list it has read, or takes it away.
 func mergePatch(_ *scenario, o *operation) {
 	if o.by == nil || o.Verb != "apply" || o.Manager != string(contract.MCPServerFinalizer) {
 		return
@@ -260,8 +258,7 @@ func TestEachPlantedFaultIsFound(t *testing.T) {
 	}
 }
 
-// What policies refuse is found without them as well: the rules of the checker are
-// not there for nothing.
+// What policies refuse is found without them as well: the rules of the checker are not there for nothing.
 func TestEachPlantedFaultIsFoundWithoutPolicies(t *testing.T) {
 	withoutPolicies(t, func(t *testing.T) {
 		t.Run("no policies", func(t *testing.T) { find(t, everybody, plant{}, letThrough) })

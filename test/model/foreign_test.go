@@ -50,8 +50,7 @@ type others struct {
 	forbidden bool
 }
 
-// attempt passes over what the API server refuses somebody: that is no fault of
-// anybody's here.
+// attempt passes over what the API server refuses somebody: that is no fault of anybody's here.
 func (o *others) attempt(what string, err error) {
 	var refusal apierrors.APIStatus
 	if err != nil && !errors.As(err, &refusal) {
@@ -59,8 +58,7 @@ func (o *others) attempt(what string, err error) {
 	}
 }
 
-// want is the server as its user wants it at the moment, made where it is not
-// there.
+// want is the server as its user wants it at the moment, made where it is not there.
 func (p *scenario) want() {
 	spec := map[string]any{"image": fmt.Sprintf("server:%d", p.random.IntN(3))}
 	if p.random.IntN(3) == 0 {
@@ -157,8 +155,7 @@ func (o *others) apply(manager string, object *unstructured.Unstructured, opts .
 	o.attempt("apply", o.Apply(o.scenario.t.Context(), client.ApplyConfigurationFromUnstructured(object), opts...))
 }
 
-// target draws whom somebody meddles with: often what a process is about to
-// write, else anything.
+// target draws whom somebody meddles with: often what a process is about to write, else anything.
 func (p *scenario) target() *unstructured.Unstructured {
 	standing := p.world.standing()
 	if len(standing) == 0 {
@@ -304,8 +301,7 @@ func (o *others) edited(
 	return edited, "", nil
 }
 
-// put puts back what somebody had read, as kubectl edit does, or as kubectl
-// replace does with a file.
+// put puts back what somebody had read, as kubectl edit does, or as kubectl replace does with a file.
 func (o *others) put(versioned bool) {
 	read := o.edits[0]
 	o.edits = o.edits[1:]
@@ -412,13 +408,11 @@ func (o *others) delete(target *unstructured.Unstructured) {
 	o.attempt("delete", o.Delete(o.scenario.t.Context(), about(target), client.PropagationPolicy(policy)))
 }
 
-// restore deletes something and makes it anew under its name, with its owner or
-// without, handed over or not.
+// restore deletes something and makes it anew under its name, with its owner or without, handed over or not.
 func (o *others) restore(target *unstructured.Unstructured) {
 	o.delete(target)
 	k := key{target.GetKind(), target.GetName()}
-	// What the API server adds to a new Service is nobody's, which cannot be
-	// told from outside.
+	// What the API server adds to a new Service is nobody's, which cannot be told from outside.
 	if o.scenario.world.stands[k] != nil || k.kind == contract.Service.Kind {
 		return
 	}
@@ -473,8 +467,7 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 	}
 }
 
-// numbered is a child that carries a workload generation which may not go back,
-// nil if there is none.
+// numbered is a child that carries a workload generation which may not go back, nil if there is none.
 func (o *others) numbered() (*unstructured.Unstructured, int64) {
 	for _, child := range o.scenario.world.standing() {
 		generation, err := strconv.ParseInt(child.GetAnnotations()[revision.AnnotationGeneration], 10, 64)

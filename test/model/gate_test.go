@@ -63,10 +63,9 @@ func (e environment) String() string {
 	}[e]
 }
 
-// content is what a server runs at a generation. variant is another content
-// that claims the same number. Two generations in turn differ in the proxy's
-// half alone: in what a shared configuration says. The others differ in port and
-// transport, too.
+// content is what a server runs at a generation. variant is another content that claims the same number. Two
+// generations in turn differ in the proxy's half alone: in what a shared configuration says. The others differ in port
+// and transport, too.
 func (p *scenario) content(generation int64, variant string) runconfig.RunConfig {
 	half := generation / 2
 	run := runconfig.RunConfig{

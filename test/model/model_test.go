@@ -67,8 +67,7 @@ func holdsTo(t *testing.T, seed uint64, mode mode) *scenario {
 	return p
 }
 
-// of each run are its name, what the API server numbers, and hashes, which
-// depend on the server's uid.
+// of each run are its name, what the API server numbers, and hashes, which depend on the server's uid.
 var ofEachRun = regexp.MustCompile(
 	`run-[0-9]+|session-[0-9a-f]{8}|"[0-9]+"|[0-9a-f]{64}|[0-9a-f]{10}\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 

@@ -32,12 +32,10 @@ var managersOf = func() func(kind string) (*kit.FieldManagers, error) {
 	}
 }()
 
-// predict plays an operation on the API server's field manager in process, and
-// returns whose every field must be now.
+// predict plays an operation on the API server's field manager in process, and returns whose every field must be now.
 //
-// What an apply does to owners follows from its body. Every other write is what
-// became of the object: defaults and the fields that a strategy resets are the
-// API server's, whoever holds them is predicted.
+// What an apply does to owners follows from its body. Every other write is what became of the object: defaults and the
+// fields that a strategy resets are the API server's, whoever holds them is predicted.
 func predict(o *operation) (owners, error) {
 	managers, err := managersOf(o.of.kind)
 	if err != nil {

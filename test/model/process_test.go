@@ -36,12 +36,10 @@ import (
 type process struct {
 	scenario *scenario
 	name     string
-	// config is who it is to the API server, by the run's wire, and client writes
-	// and reads as that.
+	// config is who it is to the API server, by the run's wire, and client writes and reads as that.
 	config *rest.Config
 	client client.Client
-	// start makes it anew, with nothing remembered, and returns its pass; nil
-	// where it cannot run now.
+	// start makes it anew, with nothing remembered, and returns its pass; nil where it cannot run now.
 	start func(*process) pass
 
 	// What there is while it runs. SIGTERM ends ctx.
@@ -57,12 +55,10 @@ type process struct {
 	known map[key]string
 	// failed is how its last pass ended.
 	failed error
-	// woken says that something happened since the last pass began, and due when
-	// it asked to be woken.
+	// woken says that something happened since the last pass began, and due when it asked to be woken.
 	woken bool
 	due   time.Time
-	// held is the step before which the schedule leaves the process alone, with a
-	// write of about in its hand.
+	// held is the step before which the schedule leaves the process alone, with a write of about in its hand.
 	held  int
 	about key
 	// revision is a runner's, and learned says that it knows what the backend has.
@@ -145,8 +141,7 @@ func (a *process) runs(file runconfig.RunConfig, env revision.Revision, envErr e
 	}
 }
 
-// rolledOut is what the pods of the proxy are made with now, nil if they cannot
-// start.
+// rolledOut is what the pods of the proxy are made with now, nil if they cannot start.
 func (p *scenario) rolledOut() (revision.Revision, *runconfig.RunConfig) {
 	proxy := p.child(contract.Deployment, workload.ProxyName(p.name))
 	if proxy == nil {
@@ -234,8 +229,7 @@ func (a *process) wakeful() bool {
 	return a.woken || !a.due.IsZero() && !p.clock.Before(a.due)
 }
 
-// advance lets the process send its next request, or begins its next pass. It
-// reports whether the pass goes on.
+// advance lets the process send its next request, or begins its next pass. It reports whether the pass goes on.
 func (a *process) advance() bool {
 	var waiting bool
 	if a.turn == nil {
@@ -301,8 +295,7 @@ func (a *process) answered(o *operation) {
 	}
 }
 
-// read is what the process knows of an object by its last look, nil for that it
-// does not exist.
+// read is what the process knows of an object by its last look, nil for that it does not exist.
 func (a *process) read(k key) *unstructured.Unstructured {
 	if o, looked := a.live[k]; looked {
 		return o

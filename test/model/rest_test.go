@@ -20,9 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// rest judges what stands when no manager has anything to do: each holds what it
-// stated last. Others may hold it with the same value, which no apply can undo. A
-// Secret is written once, and never looked at again.
+// rest judges what stands when no manager has anything to do: each holds what it stated last. Others may hold it with
+// the same value, which no apply can undo. A Secret is written once, and never looked at again.
 func (j *checker) rest() {
 	var all []stating
 	for s := range j.stated {
@@ -124,11 +123,10 @@ func (p *scenario) referred() bool {
 	return name == p.name
 }
 
-// stillStated reports whether anybody states an object at rest: not run configs
-// of content that has been replaced; nor a proxy whose new content cannot go out,
-// as where a name is taken; nor Services of a backend whose own name is; nor what
-// rests on an account or a Role of another hand; nor a NetworkPolicy that the spec does not ask
-// for, which is gone.
+// stillStated reports whether anybody states an object at rest: not run configs of content that has been replaced; nor
+// a proxy whose new content cannot go out, as where a name is taken; nor Services of a backend whose own name is; nor
+// what rests on an account or a Role of another hand; nor a NetworkPolicy that the spec does not ask for, which is
+// gone.
 func (p *scenario) stillStated(k key) bool {
 	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
 	number, _ := claimed["generation"].(int64)
@@ -249,9 +247,8 @@ func ownedByUs(server *unstructured.Unstructured) bool {
 	return ownership.Entry(server.GetManagedFields(), contract.MCPServerFinalizer, "") != nil
 }
 
-// release gives back everything that one may stop to state, as somebody does who
-// takes an object over, and judges what is left: what only that manager held is
-// gone, and all else is as it was.
+// release gives back everything that one may stop to state, as somebody does who takes an object over, and judges what
+// is left: what only that manager held is gone, and all else is as it was.
 func (p *scenario) release() {
 	applier := controllers.NewApplier(p.others, plane.Client)
 	for _, o := range p.world.standing() {

@@ -23,9 +23,8 @@ import (
 // byAPolicy is how the API server begins to say which policy of ours refuses a request.
 const byAPolicy = "ValidatingAdmissionPolicy 'freehold-"
 
-// refusal judges who was refused, and why: what a process of ours does is neither
-// against its role nor against a policy. The runner's role is an object like
-// others, which somebody may delete or change until the operator sees it.
+// refusal judges who was refused, and why: what a process of ours does is neither against its role nor against a
+// policy. The runner's role is an object like others, which somebody may delete or change until the operator sees it.
 func (j *checker) refusal(o *operation, body []byte) {
 	p := j.scenario
 	refusedByPolicy := strings.Contains(string(body), byAPolicy)

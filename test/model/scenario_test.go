@@ -83,8 +83,7 @@ type scenario struct {
 	gate *gate
 	// disorder is whether requests are refused and answers get lost.
 	disorder bool
-	// operations counts writes, accepted those of them that were not refused, and
-	// tally everything that happened.
+	// operations counts writes, accepted those of them that were not refused, and tally everything that happened.
 	operations, accepted int
 	tally                map[string]int
 	script               strings.Builder
@@ -223,8 +222,7 @@ func (p *scenario) sweep() {
 	}
 }
 
-// free takes away what others hold the server with: also our finalizer where
-// somebody stated it as well.
+// free takes away what others hold the server with: also our finalizer where somebody stated it as well.
 func (p *scenario) free() {
 	server := p.server()
 	if server == nil || server.GetDeletionTimestamp() == nil {

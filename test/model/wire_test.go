@@ -235,8 +235,7 @@ func (p *scenario) refuses() *kit.Fault {
 	return &refusals[p.random.IntN(len(refusals))]
 }
 
-// carriedOut notes what the API server made of an operation, and lets it be
-// judged.
+// carriedOut notes what the API server made of an operation, and lets it be judged.
 func (p *scenario) carriedOut(o *operation, body []byte) {
 	switch {
 	// The answer to a patch of metadata alone is protobuf, and not the object.

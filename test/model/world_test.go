@@ -40,8 +40,7 @@ func (k key) String() string { return k.kind + " " + k.name }
 
 // world is what stands in the API server of what a run is about.
 type world struct {
-	// order is that of first appearance: names hold hashes, by which nothing may
-	// be ordered that a seed is to repeat.
+	// order is that of first appearance: names hold hashes, by which nothing may be ordered that a seed is to repeat.
 	order  []key
 	stands map[key]*unstructured.Unstructured
 	kinds  map[string]schema.GroupVersionKind
@@ -98,9 +97,8 @@ func (p *scenario) child(kind ownership.Object, name string) *unstructured.Unstr
 	return p.world.stands[key{kind.Kind, name}]
 }
 
-// orphan does what kube-controller-manager does for the children of an owner that was deleted
-// with --cascade=orphan: it takes the owner off those that it had at first, one after the other,
-// and then lets it go.
+// orphan does what kube-controller-manager does for the children of an owner that was deleted with --cascade=orphan: it
+// takes the owner off those that it had at first, one after the other, and then lets it go.
 func (p *scenario) orphan() {
 	server := p.server()
 	if server == nil || server.GetDeletionTimestamp() == nil ||
@@ -138,8 +136,7 @@ func (p *scenario) orphan() {
 		client.FieldOwner("kube-controller-manager")))
 }
 
-// collect does what kube-controller-manager does for children whose owner is
-// gone, and reports whether there were any.
+// collect does what kube-controller-manager does for children whose owner is gone, and reports whether there were any.
 func (p *scenario) collect() bool {
 	p.orphan()
 	collected := false
@@ -158,8 +155,7 @@ func (p *scenario) collect() bool {
 	return collected
 }
 
-// runWorkloads does what kube-controller-manager and kubelet do: every pod that
-// is wanted is there and ready.
+// runWorkloads does what kube-controller-manager and kubelet do: every pod that is wanted is there and ready.
 func (p *scenario) runWorkloads() {
 	for _, o := range p.world.standing() {
 		replicas, stated, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
@@ -204,8 +200,7 @@ func sameNumbers(seen, want map[string]any) bool {
 	return true
 }
 
-// entriesOf are the entries of an object's managedFields in an order that does
-// not depend on time.
+// entriesOf are the entries of an object's managedFields in an order that does not depend on time.
 func entriesOf(o *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
 	if o == nil {
 		return nil

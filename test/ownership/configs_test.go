@@ -23,8 +23,7 @@ func lists(servers ...string) string {
 		strings.TrimSuffix(items, ",")))
 }
 
-// Several teams own their policies in one object, and take back no others than
-// their own.
+// Several teams own their policies in one object, and take back no others than their own.
 func TestTeamsOwnTheirPoliciesInOneConfiguration(t *testing.T) {
 	live := child(t, contract.ConfigOf("MCPAuthzConfig").Object, "company")
 	policy := func(names ...string) string {

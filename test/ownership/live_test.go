@@ -1,6 +1,5 @@
-// Package ownership tells who owns what, as stories of two or more actors on
-// one object, in process, with the API server's own field manager: the code
-// that kube-apiserver runs, without a server. What needs admission, defaults of
+// Package ownership tells who owns what, as stories of two or more actors on one object, in process, with the API
+// server's own field manager: the code that kube-apiserver runs, without a server. What needs admission, defaults of
 // built-in kinds or garbage collection is told in test/integration.
 package ownership
 
@@ -37,10 +36,9 @@ type live struct {
 	births        int
 }
 
-// Apply applies an intent, YAML or an apply configuration, to the main
-// resource. A manager of Freehold's is held to its grant and forces what is
-// exclusively its own; everybody else is not forced. It reports whether the
-// object changed, its managedFields included.
+// Apply applies an intent, YAML or an apply configuration, to the main resource. A manager of Freehold's is held to its
+// grant and forces what is exclusively its own; everybody else is not forced. It reports whether the object changed,
+// its managedFields included.
 func (l *live) Apply(manager string, intent any) bool {
 	l.Helper()
 	changed, err := l.apply(l.main, "", manager, intent, l.forces(manager, ""))
@@ -144,8 +142,7 @@ func withStatus(before, after *unstructured.Unstructured) *unstructured.Unstruct
 	return next
 }
 
-// same compares all but the times in managedFields, as the API server does
-// before it writes.
+// same compares all but the times in managedFields, as the API server does before it writes.
 func same(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(timeless(a), timeless(b))
 }
@@ -205,8 +202,7 @@ func (l *live) forces(manager, subresource string) bool {
 	return ok && grant.Mode == ownership.Exclusive
 }
 
-// holdToGrant fails the story if a manager of ours came to own a field outside
-// its grant.
+// holdToGrant fails the story if a manager of ours came to own a field outside its grant.
 func (l *live) holdToGrant(manager, subresource string) {
 	l.Helper()
 	grant, ok := l.grant(manager, subresource)

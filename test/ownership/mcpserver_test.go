@@ -231,8 +231,7 @@ func TestReplicasThatNobodyOwnsAnyMoreAreLost(t *testing.T) {
 	live := server(t, "echo")
 	live.Apply(git, `spec: {image: "registry.example.com/echo:1", replicas: 2}`)
 	live.Apply(git, `spec: {image: "registry.example.com/echo:1"}`)
-	// The API server's default follows. It is why a hand-over begins with the
-	// new owner, and Git ends it.
+	// The API server's default follows. It is why a hand-over begins with the new owner, and Git ends it.
 	live.HasNot("spec", "replicas")
 }
 

@@ -1,7 +1,6 @@
 package ownership
 
-// Scale writes spec.replicas through the scale subresource, as an autoscaler
-// does.
+// Scale writes spec.replicas through the scale subresource, as an autoscaler does.
 func (l *live) Scale(manager string, replicas int64) {
 	l.Helper()
 	next, err := l.managers.Scale(l.object, manager, replicas)

@@ -76,8 +76,7 @@ func versionedServer(t *testing.T) *versioned {
 	return v
 }
 
-// in has the following requests be of a version: the API server converts what is
-// stored to it first.
+// in has the following requests be of a version: the API server converts what is stored to it first.
 func (v *versioned) in(version string) {
 	v.Helper()
 	v.kind.Version = version

@@ -58,8 +58,7 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 	s.says(hand("", "git", "--yes"), 2, "owns no fields of Deployment/echo-proxy by apply")
 }
 
-// Whoever leaves Freehold keeps all objects of a server, running, as
-// docs/take-over.md says.
+// Whoever leaves Freehold keeps all objects of a server, running, as docs/take-over.md says.
 func TestAServersObjectsAreKeptWithoutIt(t *testing.T) {
 	t.Parallel()
 	s := tell(t)

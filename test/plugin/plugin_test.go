@@ -80,8 +80,7 @@ func TestWhoRefersToAConfiguration(t *testing.T) {
 	s.says(s.asks("", "audit"), 0, "servers: 2", "fields with a wrong owner: 0")
 }
 
-// A tool takes the proxy by force: audit says so, the operator takes back what
-// it states, and release ends the rest.
+// A tool takes the proxy by force: audit says so, the operator takes back what it states, and release ends the rest.
 func TestWhatWasTakenIsFoundAndReleased(t *testing.T) {
 	t.Parallel()
 	s := tell(t)

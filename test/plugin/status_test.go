@@ -98,8 +98,7 @@ func unpacked(t *testing.T, bundle, folder string) map[string]string {
 	}
 }
 
-// Another product's operator has the label that the chart sets, and arguments that
-// are nobody's business.
+// Another product's operator has the label that the chart sets, and arguments that are nobody's business.
 const others = `
 apiVersion: apps/v1
 kind: Deployment
@@ -114,9 +113,8 @@ spec:
       - {name: operator, image: "example.com/database:1", args: ["--password=hunter2"]}
 `
 
-// What debug collects of an MCPRemoteProxy: its children by their key, and of operators
-// only Freehold's. No kubelet answers here, so each log that it asks for is one that
-// unread.txt names.
+// What debug collects of an MCPRemoteProxy: its children by their key, and of operators only Freehold's. No kubelet
+// answers here, so each log that it asks for is one that unread.txt names.
 func TestABundleOfARemoteProxyHasNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	s := tell(t)

@@ -41,9 +41,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// story is a namespace with a server that Freehold runs, and a kubeconfig for
-// it. The operator makes a pass only when it is told to, so that what others do
-// stands until it was looked at.
+// story is a namespace with a server that Freehold runs, and a kubeconfig for it. The operator makes a pass only when
+// it is told to, so that what others do stands until it was looked at.
 type story struct {
 	*kit.Env
 	kubeconfig string
@@ -82,8 +81,7 @@ func (s *story) serve(name string) {
 	s.pass(name)
 }
 
-// pass is one pass of the operator, again where it lost a race, as its queue
-// does.
+// pass is one pass of the operator, again where it lost a race, as its queue does.
 func (s *story) pass(name string) {
 	s.Helper()
 	for end := time.Now().Add(s.Patience); ; time.Sleep(50 * time.Millisecond) {

@@ -59,8 +59,7 @@ type shell struct {
 	dir string
 }
 
-// runs runs a command of a page. It fails where the page shows an error, with that
-// error, and succeeds elsewhere.
+// runs runs a command of a page. It fails where the page shows an error, with that error, and succeeds elsewhere.
 func (s *shell) runs(t *testing.T, command, shown string) {
 	t.Helper()
 	var out bytes.Buffer

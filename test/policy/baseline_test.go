@@ -68,8 +68,7 @@ func backendOf(t *testing.T, namespace string, pod *corev1.Pod) *unstructured.Un
 	return o
 }
 
-// TestPodsStayWithinBaseline holds the policy to what Kubernetes itself calls
-// baseline.
+// TestPodsStayWithinBaseline holds the policy to what Kubernetes itself calls baseline.
 func TestPodsStayWithinBaseline(t *testing.T) {
 	env := kit.NewEnv(t, plane)
 	runner := as(t, env.Namespace, "echo-runner")
@@ -139,9 +138,8 @@ func TestAStolenTokenOpensNoNode(t *testing.T) {
 		"keeps the pods of a Deployment within the baseline", "the pod has hostPID")
 }
 
-// TestCostOfManyContainers holds that judging the pods of a backend with 50
-// containers, all of them beyond baseline, leaves three quarters of what the API
-// server lets a policy cost.
+// TestCostOfManyContainers holds that judging the pods of a backend with 50 containers, all of them beyond baseline,
+// leaves three quarters of what the API server lets a policy cost.
 func TestCostOfManyContainers(t *testing.T) {
 	statefulSet := policyOf(t, "managers-statefulsets.yaml")
 	pods := func(n int, securityContext string) *unstructured.Unstructured {

@@ -19,9 +19,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 )
 
-// BenchmarkApply are applies that change an object, by the operator and by somebody
-// else, whom the policies must not slow down: what one of them takes of the API
-// server with and without policies. What they say is in docs/policies.md.
+// BenchmarkApply are applies that change an object, by the operator and by somebody else, whom the policies must not
+// slow down: what one of them takes of the API server with and without policies. What they say is in docs/policies.md.
 func BenchmarkApply(b *testing.B) {
 	const (
 		deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {replicas: 0, " + oldPods + "}}"

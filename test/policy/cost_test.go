@@ -90,9 +90,8 @@ func TestACrowdedObjectIsWritten(t *testing.T) {
 		"adds 200 fields, among them .metadata.annotations.example.com/a-")
 }
 
-// TestCostOfTheCrowd holds that judging the crowded object leaves three
-// quarters of what the API server lets a policy cost:
-// https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints
+// TestCostOfTheCrowd holds that judging the crowded object leaves three quarters of what the API server lets a policy
+// cost: https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints
 func TestCostOfTheCrowd(t *testing.T) {
 	old := crowded(crowdFields)
 	deployment := policyOf(t, "managers-deployments.yaml")
@@ -313,8 +312,7 @@ func TestWhatTheLabelsCostOthers(t *testing.T) {
 	}
 }
 
-// fieldsOf are the fields of an object down to the second level, and of its labels and
-// annotations.
+// fieldsOf are the fields of an object down to the second level, and of its labels and annotations.
 func fieldsOf(t *testing.T, o map[string]any, levels ...string) *metav1.FieldsV1 {
 	t.Helper()
 	fields := map[string]any{}

@@ -38,9 +38,8 @@ const (
 		"image: i}]}}"
 	note     = "metadata: {annotations: {example.com/note: a}}"
 	noteSaid = ".metadata.annotations.example.com/note"
-	// Either of these makes the API server forget who owns what, and not track
-	// the request that says so. It ignores both on a subresource, and an empty
-	// list for kinds of a CRD.
+	// Either of these makes the API server forget who owns what, and not track the request that says so. It ignores both
+	// on a subresource, and an empty list for kinds of a CRD.
 	reset, emptied = "metadata: {managedFields: [{}]}", "metadata: {managedFields: []}"
 )
 
@@ -145,8 +144,7 @@ func makeConfigs(env *kit.Env) {
 		"{policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
 }
 
-// TestEveryGrantHasARow holds that no grant goes untried. What is written once has a
-// story of its own.
+// TestEveryGrantHasARow holds that no grant goes untried. What is written once has a story of its own.
 func TestEveryGrantHasARow(t *testing.T) {
 	for _, g := range slices.DeleteFunc(slices.Clone(freehold.Grants), func(g ownership.Grant) bool { return g.Once }) {
 		if !slices.ContainsFunc(rights,
@@ -324,8 +322,7 @@ type wrong struct {
 	says []string
 }
 
-// sibling is a manager of the same identity that has no grant on the object,
-// empty if there is none.
+// sibling is a manager of the same identity that has no grant on the object, empty if there is none.
 func (s placed) sibling() string {
 	i := slices.IndexFunc(rights, func(r right) bool {
 		_, has := freehold.Grant(r.manager, s.object, s.name)

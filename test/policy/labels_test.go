@@ -169,8 +169,7 @@ func TestNobodyElseLabelsPods(t *testing.T) {
 	}
 }
 
-// pair makes a proxy and a backend of the server echo, waits until both have a pod, and
-// returns them.
+// pair makes a proxy and a backend of the server echo, waits until both have a pod, and returns them.
 func pair(t *testing.T, s *kit.Env) (proxy, backend *unstructured.Unstructured, pods *corev1.PodList) {
 	t.Helper()
 	uid := makeOwners(s)[contract.MCPServer.Kind]

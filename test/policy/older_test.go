@@ -23,9 +23,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// older is the namespace of objects that were there before the policies: they
-// have Update entries of our managers, and fields that the contract no longer
-// grants.
+// older is the namespace of objects that were there before the policies: they have Update entries of our managers, and
+// fields that the contract no longer grants.
 const older = "older"
 
 const (
@@ -175,8 +174,7 @@ func TestOlderObjectsAreTakenOverAndDeleted(t *testing.T) {
 	}
 }
 
-// narrowed is a JSON patch that gives the finalizer to its manager's apply
-// entry, and drops what else the manager held.
+// narrowed is a JSON patch that gives the finalizer to its manager's apply entry, and drops what else the manager held.
 func narrowed(t *testing.T, o *unstructured.Unstructured) []byte {
 	t.Helper()
 	var entries []metav1.ManagedFieldsEntry

@@ -38,9 +38,8 @@ func TestOthersDoNotNotice(t *testing.T) {
 	}
 }
 
-// TestARunnerIsOfOneServer holds that an account which is called as a runner is
-// one at its own server's run configs only, not at those of a server whose name
-// begins with its own, nor at what is called almost so.
+// TestARunnerIsOfOneServer holds that an account which is called as a runner is one at its own server's run configs
+// only, not at those of a server whose name begins with its own, nor at what is called almost so.
 func TestARunnerIsOfOneServer(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	c := as(t, s.Namespace, "echo-runner")
@@ -79,8 +78,7 @@ func TestAnybodyMayRelease(t *testing.T) {
 	s.OwnsNothing(whole, children)
 }
 
-// TestReportsNameTheServer holds that a report of another server of the name
-// is refused to everybody.
+// TestReportsNameTheServer holds that a report of another server of the name is refused to everybody.
 func TestReportsNameTheServer(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	server := s.Apply("kubectl", kit.Server("echo", "i", ""))

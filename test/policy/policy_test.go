@@ -20,8 +20,7 @@ const (
 	managedBy  = "app.kubernetes.io/managed-by"
 )
 
-// kinds are those that carry a workload generation, by how an object of ours
-// begins.
+// kinds are those that carry a workload generation, by how an object of ours begins.
 var kinds = map[string]string{
 	"StatefulSet": "{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 0, " + pods + "}}",
 	"Deployment":  "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 0, " + pods + "}}",
@@ -257,8 +256,7 @@ func TestControllersAreLeftAlone(t *testing.T) {
 	})
 }
 
-// TestStartingOver holds what the messages promise: a deleted object may be
-// born with any number.
+// TestStartingOver holds what the messages promise: a deleted object may be born with any number.
 func TestStartingOver(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		object := born(t, kind, "10")

@@ -14,9 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// alone are rows of objects in which nobody else has an entry, and which stay
-// right without all that the manager stated: there a release leaves no
-// managedFields, as a reset does.
+// alone are rows of objects in which nobody else has an entry, and which stay right without all that the manager
+// stated: there a release leaves no managedFields, as a reset does.
 func alone(t *testing.T) []right {
 	t.Helper()
 	only := []ownership.Object{contract.ServiceAccount, contract.Role, contract.ConfigMap}
@@ -101,9 +100,8 @@ func TestNothingIsAddedBehindAReset(t *testing.T) {
 	}
 }
 
-// TestObjectsWithoutManagedFields holds that where somebody has removed all
-// managedFields, updates under our managers are refused, because the API server
-// enters none of them, and that ours write on.
+// TestObjectsWithoutManagedFields holds that where somebody has removed all managedFields, updates under our managers
+// are refused, because the API server enters none of them, and that ours write on.
 func TestObjectsWithoutManagedFields(t *testing.T) {
 	for _, r := range append(alone(t), rights[0]) {
 		t.Run(fmt.Sprintf("%s on %s", r.manager, r.object), func(t *testing.T) {

@@ -14,9 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// TestSeveralIdentitiesWriteOneObject holds a contract in which two controllers
-// and the agents of two kinds of owners have fields of one object, and in which
-// the names of the agents' ServiceAccounts can be read in two ways.
+// TestSeveralIdentitiesWriteOneObject holds a contract in which two controllers and the agents of two kinds of owners
+// have fields of one object, and in which the names of the agents' ServiceAccounts can be read in two ways.
 func TestSeveralIdentitiesWriteOneObject(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	config := ownership.Object{GroupVersionKind: object("{apiVersion: v1, kind: ConfigMap}").GroupVersionKind()}

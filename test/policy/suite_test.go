@@ -32,8 +32,7 @@ func TestMain(m *testing.M) {
 	}, kit.TypeChecking())
 }
 
-// allow gives every ServiceAccount every right, so that what is refused is
-// refused by a policy.
+// allow gives every ServiceAccount every right, so that what is refused is refused by a policy.
 func allow(ctx context.Context) error {
 	return admin.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "everything"},

@@ -1,7 +1,6 @@
-// Package schema holds the rules for APIs that kube-api-linter would hold,
-// where they count: on the CRDs as they are installed (crd_test.go) and on the
-// markers of the Go types they are generated from (types_test.go). The reasons
-// are those of the Kubernetes API conventions,
+// Package schema holds the rules for APIs that kube-api-linter would hold, where they count: on the CRDs as they are
+// installed (crd_test.go) and on the markers of the Go types they are generated from (types_test.go). The reasons are
+// those of the Kubernetes API conventions,
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md.
 package schema
 
@@ -34,8 +33,7 @@ var checks = map[string]func(apiextensionsv1.CustomResourceDefinition) []string{
 	"autoscalers can scale": scale,
 }
 
-// schemas makes a check of CRDs from one of schemas, which sees every schema
-// of every version with the path to it.
+// schemas makes a check of CRDs from one of schemas, which sees every schema of every version with the path to it.
 func schemas(check func(path string,
 	s apiextensionsv1.JSONSchemaProps) []string,
 ) func(apiextensionsv1.CustomResourceDefinition) []string {
@@ -80,8 +78,7 @@ func lists(path string, s apiextensionsv1.JSONSchemaProps) []string {
 	return nil
 }
 
-// keys: an item without its key cannot be merged, so that a key is required or
-// has a default.
+// keys: an item without its key cannot be merged, so that a key is required or has a default.
 func keys(path string, s apiextensionsv1.JSONSchemaProps) []string {
 	if s.XListType == nil || *s.XListType != "map" {
 		return nil
@@ -103,9 +100,8 @@ func keys(path string, s apiextensionsv1.JSONSchemaProps) []string {
 	return findings
 }
 
-// scalarMaps: a map of structs has no key that is a field, cannot be patched
-// by name and says nothing of itself; the conventions want a list of named
-// objects. Nothing in core Kubernetes that we embed has one either.
+// scalarMaps: a map of structs has no key that is a field, cannot be patched by name and says nothing of itself; the
+// conventions want a list of named objects. Nothing in core Kubernetes that we embed has one either.
 func scalarMaps(path string, s apiextensionsv1.JSONSchemaProps) []string {
 	if s.AdditionalProperties == nil || s.AdditionalProperties.Schema == nil {
 		return nil

@@ -58,9 +58,8 @@ var verdicts = [][4]string{
 	{"and new content runs", "Current", "Healthy", "True Ready"},
 }
 
-// The states are those that the operator emits over the life of one server, which
-// a test beside it records. A sync of Argo CD with waves goes on from Healthy and
-// fails at Degraded; it waits in every other state.
+// The states are those that the operator emits over the life of one server, which a test beside it records. A sync of
+// Argo CD with waves goes on from Healthy and fails at Degraded; it waits in every other state.
 func TestWhatReadersMakeOfTheLifeOfAServer(t *testing.T) {
 	var states []struct {
 		Step   string                    `json:"step"`

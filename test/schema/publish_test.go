@@ -21,9 +21,8 @@ var (
 	curl   = regexp.MustCompile(`curl -si (\S+) `)
 )
 
-// What docs/how-to/publish.md shows leads to what the operator makes: the proxy's Service,
-// the path of MCP and that of the login's metadata (RFC 9728, section 3.1). A real API
-// server takes it all in test/integration.
+// What docs/how-to/publish.md shows leads to what the operator makes: the proxy's Service, the path of MCP and that of
+// the login's metadata (RFC 9728, section 3.1). A real API server takes it all in test/integration.
 func TestThePublishedPathsLeadToTheProxy(t *testing.T) {
 	page, err := os.ReadFile("../../docs/how-to/publish.md")
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// markers judges the fields of the API types in one file: each says whether it
-// is required or optional, so that nobody has to know what controller-gen
-// makes of omitempty and pointers.
+// markers judges the fields of the API types in one file: each says whether it is required or optional, so that nobody
+// has to know what controller-gen makes of omitempty and pointers.
 func markers(fset *token.FileSet, file *ast.File) []string {
 	var findings []string
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -140,9 +140,8 @@ func (d *fixture) mutates(want bool) {
 	}
 }
 
-// What admission makes of an apply is the state that is remembered: it is told
-// once, costs no write at rest, and is nobody's conflict. What a person changes is
-// still repaired, and the end of it is noticed.
+// What admission makes of an apply is the state that is remembered: it is told once, costs no write at rest, and is
+// nobody's conflict. What a person changes is still repaired, and the end of it is noticed.
 func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 	policies := schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: "MutatingAdmissionPolicy"}
 	_, err := plane.Client.RESTMapper().RESTMapping(policies, "v1")

@@ -52,9 +52,8 @@ func TestEachKindIsBornOnceAndThenFound(t *testing.T) {
 	}
 }
 
-// A birth that meets our own older content: what a gate guards must be looked
-// at first, the rest is made right at once. A process that remembers the object
-// and one that does not come to the same end.
+// A birth that meets our own older content: what a gate guards must be looked at first, the rest is made right at once.
+// A process that remembers the object and one that does not come to the same end.
 func TestABirthThatMeetsOurOlderContent(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
@@ -161,8 +160,7 @@ func TestWithoutCreateAnAbsentObjectIsGone(t *testing.T) {
 	d.quiet()
 }
 
-// Two that both saw no object: without the version of a birth the second would
-// have written over the first.
+// Two that both saw no object: without the version of a birth the second would have written over the first.
 func TestOfTwoBirthsOneIsRefused(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

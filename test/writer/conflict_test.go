@@ -78,8 +78,7 @@ func TestAConflictIsRepairedOnceAMinute(t *testing.T) {
 	}
 }
 
-// What is said again after somebody changed it carries another time, and is the
-// same all the same.
+// What is said again after somebody changed it carries another time, and is the same all the same.
 func TestAConflictOverAConditionIsRepairedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

@@ -23,10 +23,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// A field of a pod template that an intent no longer states is gone: the object is as one
-// that never had it, and one that gets it is as one that was born with it. All fields are
-// found in the Go types, so that an alias or a default of the API server that stays behind
-// is found in each field that Kubernetes adds.
+// A field of a pod template that an intent no longer states is gone: the object is as one that never had it, and one
+// that gets it is as one that was born with it. All fields are found in the Go types, so that an alias or a default of
+// the API server that stays behind is found in each field that Kubernetes adds.
 func TestWhatATemplateDropsIsGone(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(ownership.Grant{
@@ -132,8 +131,7 @@ type fields struct {
 	cases []fieldCase
 }
 
-// below visits the fields of a struct that stands at path in template. An item of a list is
-// the first one.
+// below visits the fields of a struct that stands at path in template. An item of a list is the first one.
 func (w *fields) below(of reflect.Type, path []string, template map[string]any) {
 	// First what stands already: each type is tried once, and where it has all its fields.
 	for _, first := range []bool{true, false} {

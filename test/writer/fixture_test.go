@@ -1,7 +1,6 @@
-// Package writer tells the stories of controllers/apply, the only writer, on a
-// real API server with a real kube-controller-manager: what reaches the wire,
-// what stays in the object, and which error names which mishap. One file is
-// one subject. What needs no API server is tested beside the writer.
+// Package writer tells the stories of controllers/apply, the only writer, on a real API server with a real
+// kube-controller-manager: what reaches the wire, what stays in the object, and which error names which mishap. One
+// file is one subject. What needs no API server is tested beside the writer.
 package writer
 
 import (
@@ -112,8 +111,7 @@ func cause[E error](d *fixture, err error) E {
 	return found
 }
 
-// quiet expects that nothing was sent since it was last asked, neither read
-// nor write.
+// quiet expects that nothing was sent since it was last asked, neither read nor write.
 func (d *fixture) quiet() {
 	d.Helper()
 	if sent := d.sent(); len(sent) > 0 {
@@ -121,8 +119,7 @@ func (d *fixture) quiet() {
 	}
 }
 
-// applied expects exactly n applies since it was last asked, and no other
-// write.
+// applied expects exactly n applies since it was last asked, and no other write.
 func (d *fixture) applied(n int) {
 	d.Helper()
 	sent := d.sent()
@@ -147,8 +144,7 @@ func read[T client.Object](d *fixture, object T, name string) T {
 	return object
 }
 
-// unmoved expects that an object is as it was read, but for what Kubernetes'
-// controllers report of it.
+// unmoved expects that an object is as it was read, but for what Kubernetes' controllers report of it.
 func (d *fixture) unmoved(was client.Object) {
 	d.Helper()
 	now := d.Unstructured(was)

@@ -114,8 +114,7 @@ func TestASharedGrantYields(t *testing.T) {
 	}
 }
 
-// Every grant about a server is used by a story of this package. Those about a
-// configuration are of the same forms.
+// Every grant about a server is used by a story of this package. Those about a configuration are of the same forms.
 func TestTheStatementsUseEveryGrantAboutAServer(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

@@ -14,8 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// Deleted between read and write: a plain apply would bring an empty object
-// back.
+// Deleted between read and write: a plain apply would bring an empty object back.
 func TestAWriteToADeletedObjectLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

@@ -15,9 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
-// A client that decodes the server's answer into the apply configuration it was
-// given fills it with others' fields, and what is left over from one item of a
-// list bleeds into the next. Sent again it would own all of that.
+// A client that decodes the server's answer into the apply configuration it was given fills it with others' fields, and
+// what is left over from one item of a list bleeds into the next. Sent again it would own all of that.
 func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

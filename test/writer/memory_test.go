@@ -12,8 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// A cache shows an object as it was before our last write. The same intent is
-// known to be in force; another one is not.
+// A cache shows an object as it was before our last write. The same intent is known to be in force; another one is not.
 func TestAnOlderObjectIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(grant(one, "data.a"), grant(two, "data.b")))
@@ -42,8 +41,7 @@ func TestAnOlderObjectIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
-// What somebody did after our write is seen with the newer object, and
-// repaired.
+// What somebody did after our write is seen with the newer object, and repaired.
 func TestANewerObjectIsJudgedByWhatItShows(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(grant(one, "data.a")))

@@ -13,8 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// The Secret of session ids is made once: whatever stands under its name is left as it
-// is, and not looked at.
+// The Secret of session ids is made once: whatever stands under its name is left as it is, and not looked at.
 func TestWhatIsWrittenOnceIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

@@ -82,8 +82,7 @@ func TestAnOwnerThatGoesIsNotPutBack(t *testing.T) {
 	}
 }
 
-// An owner that stays is put back, which costs one look at it; where it was never taken off,
-// nobody looks.
+// An owner that stays is put back, which costs one look at it; where it was never taken off, nobody looks.
 func TestAnOwnerThatStaysIsPutBack(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

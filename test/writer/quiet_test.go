@@ -54,9 +54,8 @@ func TestUnchangedIntentsSendNothing(t *testing.T) {
 	}
 }
 
-// A second applier on an object makes the API server sort the entries of
-// managedFields anew; with values that it writes differently, each apply would
-// then move the object, for ever.
+// A second applier on an object makes the API server sort the entries of managedFields anew; with values that it writes
+// differently, each apply would then move the object, for ever.
 func TestUnchangedIntentsSendNothingBesideASecondApplier(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
@@ -80,8 +79,7 @@ func TestUnchangedIntentsSendNothingBesideASecondApplier(t *testing.T) {
 	d.NothingMoved(before)
 	d.applied(0)
 
-	// Nor would the server write anything if they were sent: they are in the
-	// form in which it stores them.
+	// Nor would the server write anything if they were sent: they are in the form in which it stores them.
 	for range 2 {
 		time.Sleep(pause)
 		for _, s := range all {
@@ -92,9 +90,8 @@ func TestUnchangedIntentsSendNothingBesideASecondApplier(t *testing.T) {
 	d.NothingMoved(before)
 }
 
-// Values that the API server writes differently are found again by what it
-// answered: one write for each process, also beside a second applier of such
-// values, and whoever writes meanwhile.
+// Values that the API server writes differently are found again by what it answered: one write for each process, also
+// beside a second applier of such values, and whoever writes meanwhile.
 func TestANonCanonicalIntentIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(ownership.Grant{
@@ -190,8 +187,7 @@ func (d *fixture) neighbour(s statement) {
 	d.Apply("neighbour", head+"}")
 }
 
-// settle waits until the workloads of a server, and the objects behind them,
-// have come to rest.
+// settle waits until the workloads of a server, and the objects behind them, have come to rest.
 func (d *fixture) settle(server string) {
 	d.Helper()
 	for _, object := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}} {

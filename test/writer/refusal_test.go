@@ -16,9 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
-// The API server answers 500 to an intent that does not fit its schema, which
-// would be retried for ever if it were taken for a fault of the server. It
-// happens where the schema there is older than ours.
+// The API server answers 500 to an intent that does not fit its schema, which would be retried for ever if it were
+// taken for a fault of the server. It happens where the schema there is older than ours.
 func TestASchemaErrorIsABadIntent(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

@@ -51,9 +51,8 @@ func TestWhatAResetForgotIsTakenOver(t *testing.T) {
 	}
 }
 
-// The first write after a reset may be one to the status. The API server then
-// attributes the status to a manager that stands for nobody, and takes no
-// managedFields from a write there: the writer of the main resource gives it back.
+// The first write after a reset may be one to the status. The API server then attributes the status to a manager that
+// stands for nobody, and takes no managedFields from a write there: the writer of the main resource gives it back.
 func TestAStatusThatAResetForgotGoesBack(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

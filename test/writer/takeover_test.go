@@ -108,8 +108,7 @@ func (d *fixture) wrongly(object client.Object) []string {
 	return wrong
 }
 
-// A whole server that stands in another hand becomes ours, and nothing of it
-// restarts where it is what we state.
+// A whole server that stands in another hand becomes ours, and nothing of it restarts where it is what we state.
 func TestWhatIsHandedOverIsTakenWithItsFields(t *testing.T) {
 	t.Parallel()
 	for origin := range origins {
@@ -161,8 +160,7 @@ func TestWhatIsHandedOverIsTakenWithItsFields(t *testing.T) {
 	}
 }
 
-// tookOver expects the three writes of a take-over: an apply that is not kept,
-// managedFields, and the apply.
+// tookOver expects the three writes of a take-over: an apply that is not kept, managedFields, and the apply.
 func (d *fixture) tookOver(births int) {
 	d.Helper()
 	var verbs []string
@@ -196,8 +194,7 @@ func (d *fixture) keptTheirs(origin string) {
 	}
 }
 
-// stopsStating expects that what is not stated any more goes, though others had
-// stated it once.
+// stopsStating expects that what is not stated any more goes, though others had stated it once.
 func (d *fixture) stopsStating() {
 	d.Helper()
 	d.settle("echo")
@@ -303,8 +300,7 @@ var unadoptable = map[string]struct {
 	}, "ConfigMap holder controls it"},
 }
 
-// set sets a text in an object, and in the labels of its pods where it is one of
-// its selector.
+// set sets a text in an object, and in the labels of its pods where it is one of its selector.
 func set(value string, path ...string) func(*fixture, *unstructured.Unstructured) {
 	return func(d *fixture, object *unstructured.Unstructured) {
 		d.Must(unstructured.SetNestedField(object.Object, value, path...), "editing")
@@ -363,9 +359,8 @@ func TestOnlyTrueHandsOver(t *testing.T) {
 	}
 }
 
-// Who restates what it has of an object cannot state what a reset left to nobody,
-// and so leaves that there: else a server whose spec cannot be rendered would lose
-// what its proxy runs with.
+// Who restates what it has of an object cannot state what a reset left to nobody, and so leaves that there: else a
+// server whose spec cannot be rendered would lose what its proxy runs with.
 func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)

@@ -82,9 +82,8 @@ func (k compiler) user(identity string) string {
 	return serviceAccount + k.Namespace + ":" + identity
 }
 
-// asker are the variables with the identities of the asker, the owner of the named manager, both empty if not ours,
-// and whether that manager has a grant on this object. One ServiceAccount may have the name of several personal
-// identities.
+// asker are the variables with the identities of the asker, the owner of the named manager, both empty if not ours, and
+// whether that manager has a grant on this object. One ServiceAccount may have the name of several personal identities.
 func (k compiler) asker() []admissionregistrationv1.Variable {
 	var identities, granted []string
 	for _, identity := range k.contract.Identities() {

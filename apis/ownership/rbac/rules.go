@@ -14,8 +14,7 @@ import (
 // capitals are placeholders in names of identities and objects, as SERVER is for a server's name.
 var capitals = regexp.MustCompile("[A-Z]+")
 
-// Rules are what identity may do by the contract, a rule for each resource and its names, sorted by group and
-// resource.
+// Rules are what identity may do by the contract, a rule for each resource and its names, sorted by group and resource.
 //
 // whose replaces capitals in names; if it is empty, such names are unknown, and the rule covers objects of any name.
 // A rule with names lets them be created by an apply, which has the name in its URL, and not by a POST; it lets them

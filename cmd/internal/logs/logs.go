@@ -9,8 +9,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/printable"
 )
 
-// Format of a log: JSON for whatever collects the log of a pod, text for people. It
-// is the value of a flag.
+// Format of a log: JSON for whatever collects the log of a pod, text for people. It is the value of a flag.
 type Format string
 
 // The formats.
@@ -30,8 +29,7 @@ func (f *Format) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Handler writes lines of a level and above. An error has one key on all of them:
-// that of logr and klog is err.
+// Handler writes lines of a level and above. An error has one key on all of them: that of logr and klog is err.
 func (f Format) Handler(w io.Writer, level slog.Level) slog.Handler {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == "err" {

@@ -10,9 +10,8 @@ import (
 // Pause is how long a process is quiet before it gives back what it does not use.
 const Pause = 10 * time.Second
 
-// GiveBack returns unused memory to the machine whenever nothing was collected for a
-// Pause and worthwhile bytes were allocated since it last did: by itself the runtime
-// keeps what it once grew to. It does not return.
+// GiveBack returns unused memory to the machine whenever nothing was collected for a Pause and worthwhile bytes were
+// allocated since it last did: by itself the runtime keeps what it once grew to. It does not return.
 func GiveBack(worthwhile uint64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/cycles/automatic:gc-cycles"}}
 	var given, last reading
@@ -27,8 +26,7 @@ func GiveBack(worthwhile uint64) {
 	}
 }
 
-// reading is what the runtime has allocated and how often it has collected garbage by
-// itself, since the process began.
+// reading is what the runtime has allocated and how often it has collected garbage by itself, since the process began.
 type reading struct{ allocated, cycles uint64 }
 
 // due reports whether to give back now: last was read a Pause ago, and given when memory

@@ -14,10 +14,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// makeSessionKey makes the Secret with the key of session ids before the claim that records its
-// name, so that what is recorded was made. It is never read, its end is no event, and what
-// stands under its name is left as it is: the server's uid is in the name, so that it is
-// no earlier server's.
+// makeSessionKey makes the Secret with the key of session ids before the claim that records its name, so that what is
+// recorded was made. It is never read, its end is no event, and what stands under its name is left as it is: the
+// server's uid is in the name, so that it is no earlier server's.
 func (x *pass) makeSessionKey(ctx context.Context, a plan.MakeSessionKey) error {
 	// 256 bits, as text, so that people can copy it.
 	key := rand.Text() + rand.Text()

@@ -84,9 +84,8 @@ func (x *pass) object(ctx context.Context, action plan.Action) error {
 	return fmt.Errorf("nothing does %T", action)
 }
 
-// identity applies the runner's ServiceAccount, Role and RoleBinding, each
-// only after the one that it rests on: bound to an account with another owner, the
-// runner's rights would be that owner's, and a Role with another owner may hold
+// identity applies the runner's ServiceAccount, Role and RoleBinding, each only after the one that it rests on: bound
+// to an account with another owner, the runner's rights would be that owner's, and a Role with another owner may hold
 // anything. Where one of the two has another owner, the RoleBinding that we made goes.
 func (x *pass) identity(ctx context.Context, a plan.ApplyIdentity) (refused error) {
 	opts := x.opts

@@ -53,8 +53,7 @@ type (
 	MakeSessionKey struct{ Name string }
 	// WriteClaim writes status.workload.
 	WriteClaim struct {
-		// Record says that the number is claimed, and that what is recorded beside it differs. If it writes, the
-		// pass ends.
+		// Record says that the number is claimed, and that what is recorded beside it differs. If it writes, the pass ends.
 		Record bool
 	}
 	// Objects applies all that is the operator's. What was handed over is taken over only if all of it can be.
@@ -84,8 +83,7 @@ type (
 		// group were refused, if the runner's account is the server's, or the server is Suspended.
 		Stands, Suspended bool
 	}
-	// StopProxy scales a proxy to zero that the spec no longer lets serve, where what is to take its place was
-	// refused.
+	// StopProxy scales a proxy to zero that the spec no longer lets serve, where what is to take its place was refused.
 	StopProxy struct {
 		Live   *appsv1.Deployment
 		Intent *appsv1ac.DeploymentApplyConfiguration

@@ -174,8 +174,7 @@ func (m *maker) keep() {
 	}
 }
 
-// unguarded reports whether the proxy that stands may serve what the spec no
-// longer lets it serve.
+// unguarded reports whether the proxy that stands may serve what the spec no longer lets it serve.
 func (m *maker) unguarded() bool {
 	proxy := m.s.Proxy()
 	return len(m.Digest.NotEnforced) > 0 ||
@@ -207,9 +206,8 @@ func (m *maker) grow(replicas int32) int32 {
 	return replicas
 }
 
-// backendReplicas is how many replicas the backend is to have now. A StatefulSet makes pods
-// of what it carries, and the runner of the target is what raises that. Nor are
-// there more where the proxies of a spec that is wrong stay at zero.
+// backendReplicas is how many replicas the backend is to have now. A StatefulSet makes pods of what it carries, and the
+// runner of the target is what raises that. Nor are there more where the proxies of a spec that is wrong stay at zero.
 func (m *maker) backendReplicas() int32 {
 	replicas, backend := kinds.BackendReplicas(m.s.Object), m.s.Backend()
 	if backend.Hash != m.Digest.Backend || m.restsAtZero() {

@@ -18,10 +18,9 @@ import (
 )
 
 // take chooses the content of a server: the present one, or, where it is to wait for a configuration, one with what it
-// has of that. It reports true where what stands is to be kept as it is: because nothing
-// else has changed, or because what it has of it cannot be told, as where another
-// release wrote it. A server of which nothing is left does not wait: what it was rendered
-// from is gone. What ran is believed by the hash that was claimed.
+// has of that. It reports true where what stands is to be kept as it is: because nothing else has changed, or because
+// what it has of it cannot be told, as where another release wrote it. A server of which nothing is left does not wait:
+// what it was rendered from is gone. What ran is believed by the hash that was claimed.
 func (m *maker) take(digests render.Digests) (keeps bool) {
 	m.Digest = digests.Present
 	claim, waits := m.s.Last.Claim, m.s.Configs.Waits()
@@ -51,8 +50,7 @@ func (m *maker) admitAll() {
 	}
 }
 
-// takesNone reports whether a server has all configurations but those for which it is
-// to wait.
+// takesNone reports whether a server has all configurations but those for which it is to wait.
 func takesNone(turns []rollout.Turn) bool {
 	return !slices.ContainsFunc(turns, func(t rollout.Turn) bool {
 		return t.Admitted && t.Phase != rollout.Done && t.Phase != rollout.Moving && t.Phase != rollout.Failed
@@ -89,9 +87,8 @@ func (m *maker) recorded() bool {
 		maps.Equal(has.Labels, want.Labels) && maps.Equal(has.Annotations, want.Annotations)
 }
 
-// lacksSessionKey reports whether the Secret was not made yet, or is to be made again: a new
-// spec.restartedAt is how a person brings a deleted key back. A claim without a name is of
-// an older release, which had made the Secret.
+// lacksSessionKey reports whether the Secret was not made yet, or is to be made again: a new spec.restartedAt is how a
+// person brings a deleted key back. A claim without a name is of an older release, which had made the Secret.
 func (m *maker) lacksSessionKey() bool {
 	claim, proxy, backend := m.s.Last.Claim, m.s.Proxy(), m.s.Backend()
 	if claim == nil || claim.SessionSecret != "" && claim.SessionSecret != m.Digest.SessionSecret {
@@ -113,10 +110,9 @@ func (m *maker) lacksSessionKey() bool {
 var claimPath = ownership.MustPath("status.workload.hash")
 
 // superseded reports whether the server is left to another operator: a process like ours, and not a person who edits
-// the status, claimed other content above what this process held, though it wants the same as
-// before. Two operators of different options, each of which believes that it leads, would else claim the
-// server in turns for ever, and roll its pods each time. Who claimed last stays:
-// that is who started last, and so who was meant to take over.
+// the status, claimed other content above what this process held, though it wants the same as before. Two operators of
+// different options, each of which believes that it leads, would else claim the server in turns for ever, and roll its
+// pods each time. Who claimed last stays: that is who started last, and so who was meant to take over.
 func (m *maker) superseded() bool {
 	held, claim := m.s.Held, m.s.Last.Claimed
 	if m.s.Last.Claim == nil || held.Revision.Hash != m.Target.Hash || claim.Hash == m.Target.Hash ||

@@ -13,11 +13,10 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// SlowNode is how much longer than the grace period of its pods a server that
-// stops waits for them. Then it goes on without. It is counted by the process that waits, from when it
-// first saw that the server stops: deletionTimestamp is by the API server's
-// clock, and where that is behind ours, patience would end before it began. A
-// new leader begins anew.
+// SlowNode is how much longer than the grace period of its pods a server that stops waits for them. Then it goes on
+// without. It is counted by the process that waits, from when it first saw that the server stops: deletionTimestamp is
+// by the API server's clock, and where that is behind ours, patience would end before it began. A new leader begins
+// anew.
 const SlowNode = 50 * time.Second
 
 // lookAgain is when a server that stops is looked at again where no event comes.
@@ -40,13 +39,12 @@ func drainTimeout(proxy *snapshot.Proxy) time.Duration {
 	return time.Duration(grace)*time.Second + SlowNode
 }
 
-// stopNext is the whole order in which a server stops, because it is deleted or
-// because its spec wants no backend. Calls in flight end first: proxies go to
-// zero, then no proxy pod may be left (bounded), then the backend goes, by its
-// replicas or as a whole, and of a deleted server the finalizer. Where a NetworkPolicy
-// stands before the backend, its pods end first, since until then they answer whoever
-// reaches them; then the policy goes, which config/policy/deletion-order.yaml keeps from
-// the garbage collector. Failures of the first two steps are bounded by drainTimeout; then the server goes on.
+// stopNext is the whole order in which a server stops, because it is deleted or because its spec wants no backend.
+// Calls in flight end first: proxies go to zero, then no proxy pod may be left (bounded), then the backend goes, by its
+// replicas or as a whole, and of a deleted server the finalizer. Where a NetworkPolicy stands before the backend, its
+// pods end first, since until then they answer whoever reaches them; then the policy goes, which
+// config/policy/deletion-order.yaml keeps from the garbage collector. Failures of the first two steps are bounded by
+// drainTimeout; then the server goes on.
 func stopNext(s *snapshot.Snapshot, proxy *snapshot.Proxy, pods snapshot.Pods) Action {
 	timeout, backend, policy := drainTimeout(proxy), s.Backend(), s.Policy()
 	patient, left := s.Now.Before(s.Stops.Server.Add(timeout)), pods.Running(workload.ComponentProxy)
@@ -75,8 +73,7 @@ func stopNext(s *snapshot.Snapshot, proxy *snapshot.Proxy, pods snapshot.Pods) A
 // delete plans the next step of a server that is being deleted.
 func (m *maker) delete(proxy *snapshot.Proxy) {
 	finalizers := m.s.Object.GetFinalizers()
-	// In foreground deletion the backend waits for us also without our finalizer:
-	// config/policy/deletion-order.yaml.
+	// In foreground deletion the backend waits for us also without our finalizer: config/policy/deletion-order.yaml.
 	if !slices.Contains(finalizers, m.s.Kind.Finalizer) && !slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
 		return
 	}

@@ -16,13 +16,11 @@ import (
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
-// Which of Reconciling and Stalled a server shows that is not ready. The time
-// without progress counts from the lastTransitionTime of Reconciling, so that it
-// survives a restart of the operator and costs no write.
+// Which of Reconciling and Stalled a server shows that is not ready. The time without progress counts from the
+// lastTransitionTime of Reconciling, so that it survives a restart of the operator and costs no write.
 
-// retried is by how much the deadline is shorter where waiting seldom helps. A
-// container that ends is not of these: it may wait for another service, as a pod
-// does for a Secret.
+// retried is by how much the deadline is shorter where waiting seldom helps. A container that ends is not of these: it
+// may wait for another service, as a pod does for a Secret.
 const retried = 5
 
 // Limit is how long a server may go without progress in a phase: not at all where a person has to write something else.
@@ -86,9 +84,8 @@ func (w Wait) GoesOn(s *snapshot.Snapshot) bool {
 	return standing(s, s.Last.Reconciling, w.limit(s.Object)) != nil
 }
 
-// standing is a condition if it is True, speaks of the present
-// spec, and the phase that was said with it has this limit. One that does not is of another wait,
-// and its lastTransitionTime counts for nothing.
+// standing is a condition if it is True, speaks of the present spec, and the phase that was said with it has this
+// limit. One that does not is of another wait, and its lastTransitionTime counts for nothing.
 func standing(s *snapshot.Snapshot, c *metav1.Condition, limit time.Duration) *metav1.Condition {
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.Object.GetGeneration() ||
 		Limit(s.Object, s.Last.Phase) != limit {

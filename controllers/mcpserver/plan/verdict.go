@@ -257,8 +257,7 @@ func haltOf(s *snapshot.Snapshot) Halt {
 	return Runs
 }
 
-// stopped reports whether a server that is suspended or scaled to zero has no
-// pod left of what it is to have none of.
+// stopped reports whether a server that is suspended or scaled to zero has no pod left of what it is to have none of.
 func stopped(s *snapshot.Snapshot) bool {
 	return (workload.ProxyReplicas(s.Object, 0) > 0 ||
 		s.Proxy().Stopped && s.Pods.Running(workload.ComponentProxy) == 0) &&

@@ -138,9 +138,8 @@ func accepted(made plan.Plan) conditions.Finding {
 	return conditions.False(cmp.Or(v.Reason, v1alpha1.ReasonSpecInvalid), strings.Join(texts, "; ")+". "+runs)
 }
 
-// unclaimed says which children carry a number that no claim made. It is not
-// followed, since the one in the status could never go back; and it may not be
-// lowered either but by hand, since it may be of newer content all the same.
+// unclaimed says which children carry a number that no claim made. It is not followed, since the one in the status
+// could never go back; and it may not be lowered either but by hand, since it may be of newer content all the same.
 func unclaimed(made plan.Plan) conditions.Finding {
 	names := make([]string, 0, len(made.Verdict.Unclaimed))
 	for _, child := range made.Verdict.Unclaimed {

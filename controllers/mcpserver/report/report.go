@@ -24,10 +24,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// Write says what is so: address and scale, then the conditions with the
-// generation they speak of in one apply, because readers of kstatus believe an
-// old Ready under a new generation. Conditions come last, to tell also who
-// overwrites address and scale. told are the errors of the pass that it has to tell.
+// Write says what is so: address and scale, then the conditions with the generation they speak of in one apply, because
+// readers of kstatus believe an old Ready under a new generation. Conditions come last, to tell also who overwrites
+// address and scale. told are the errors of the pass that it has to tell.
 func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan, told error) error {
 	if apply.OnlyRetried(told, apply.OnEvent) != nil {
 		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
@@ -107,9 +106,8 @@ func movement(s *snapshot.Snapshot, answer conditions.Finding, wait plan.Wait) (
 	return v1alpha1.ConditionReconciling, conditions.True(answer.Reason, answer.Message)
 }
 
-// evicts is Stalled of a server that is ready, and whose pods kubelet has evicted one after another
-// for longer than it may go without progress; nil for any other. Sessions and calls
-// end each time.
+// evicts is Stalled of a server that is ready, and whose pods kubelet has evicted one after another for longer than it
+// may go without progress; nil for any other. Sessions and calls end each time.
 func evicts(s *snapshot.Snapshot) *conditions.Finding {
 	again, since := s.Complaints.Repeated(v1alpha1.ReasonEvicted)
 	limit := plan.Limit(s.Object, v1alpha1.PhaseFailing)
@@ -124,8 +122,7 @@ func evicts(s *snapshot.Snapshot) *conditions.Finding {
 	return new(conditions.True(f.Reason, fmt.Sprintf("no progress for %s: %s", limit, f.Message)))
 }
 
-// foreignPodContent names what our pod templates have that none of our managers states;
-// nil for nothing.
+// foreignPodContent names what our pod templates have that none of our managers states; nil for nothing.
 func foreignPodContent(s *snapshot.Snapshot) *conditions.Finding {
 	return conditions.ForeignPodContent(s.Foreign()...)
 }

@@ -181,9 +181,8 @@ func backendOf(server kinds.Object, live *appsv1.StatefulSet) Backend {
 	return b
 }
 
-// RolledOut reports whether the backend carries rev, and every pod of it that counts runs what has hash.
-// was says that this was so before. What was ready has no pods of other content: Ready goes down before its number
-// is claimed.
+// RolledOut reports whether the backend carries rev, and every pod of it that counts runs what has hash. was says that
+// this was so before. What was ready has no pods of other content: Ready goes down before its number is claimed.
 func (b *Backend) RolledOut(rev revision.Revision, hash string, was bool) bool {
 	return b.Exists() && b.Revision == rev && b.Hash == hash && b.Progress.done(was)
 }
@@ -210,8 +209,7 @@ func writes(manager string) bool {
 	return manager == string(contract.RunnerBackend)
 }
 
-// settles is how long the numbers of a backend's pods stay as they are before they are
-// taken for those that last.
+// settles is how long the numbers of a backend's pods stay as they are before they are taken for those that last.
 const settles = time.Minute
 
 // settling is how much longer the numbers of a backend's pods may be on their way, 0 if they are those that are

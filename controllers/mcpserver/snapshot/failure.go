@@ -100,9 +100,8 @@ func (s *Snapshot) Unready(rev revision.Revision, hash string) string {
 	return ""
 }
 
-// Kubelet ends a pod that takes more than it may, or does not take it, and the
-// controllers of Kubernetes make another one: the pod that it was is gone, and the next one
-// may even be ready for a while. What is left is what kubelet said.
+// Kubelet ends a pod that takes more than it may, or does not take it, and the controllers of Kubernetes make another
+// one: the pod that it was is gone, and the next one may even be ready for a while. What is left is what kubelet said.
 
 // lately is how long the next pod may be made after the one that was ended.
 const lately = time.Minute
@@ -122,8 +121,7 @@ func (s *Snapshot) ended(rev revision.Revision, hash string) *conditions.Finding
 	return nil
 }
 
-// replaces reports whether a pod that is not ready was made in the place of one that was
-// ended, or is about to be.
+// replaces reports whether a pod that is not ready was made in the place of one that was ended, or is about to be.
 func (s *Snapshot) replaces(ended *conditions.Complaint) bool {
 	there := false
 	for _, pod := range s.Pods.Of(ended.Component, Active) {

@@ -21,10 +21,9 @@ import (
 // What a process remembers, since nothing that it can read says so. Forgetting it costs time or a claim, never a
 // wrong write.
 
-// LeftTo is how long a process leaves a server to another operator that
-// renders its spec otherwise. Then it claims the server once more, so that a
-// server is not left alone where the other is gone. A timer, because the end of
-// another process is no event.
+// LeftTo is how long a process leaves a server to another operator that renders its spec otherwise. Then it claims the
+// server once more, so that a server is not left alone where the other is gone. A timer, because the end of another
+// process is no event.
 const LeftTo = 10 * time.Minute
 
 // Held is what a process has claimed: the revision that it claimed last
@@ -96,12 +95,10 @@ func (r *Reader) since(what any, now time.Time) time.Time {
 	return now
 }
 
-// A StatefulSet has no condition that says why its pods are not made, only Events.
-// They are not watched, because there is no telling them from everybody else's:
-// a server whose backend lacks pods for longer than conditions.Patience is asked about,
-// again after askAgain, and as long as the answer is the same, or none comes, after
-// twice as long each time, but no later than after askAtLeast. After a change it is
-// asked about at once.
+// A StatefulSet has no condition that says why its pods are not made, only Events. They are not watched, because there
+// is no telling them from everybody else's: a server whose backend lacks pods for longer than conditions.Patience is
+// asked about, again after askAgain, and as long as the answer is the same, or none comes, after twice as long each
+// time, but no later than after askAtLeast. After a change it is asked about at once.
 const (
 	askAgain   = 30 * time.Second
 	askAtLeast = 8 * time.Minute
@@ -131,9 +128,8 @@ type refusal struct {
 	wait time.Duration
 }
 
-// refused looks, where pods have been lacking for a while, for what refuses them. It looks no earlier than it is
-// due, whatever wakes the pass meanwhile. That it could not look ends no pass: what it knew stands, and it looks
-// again.
+// refused looks, where pods have been lacking for a while, for what refuses them. It looks no earlier than it is due,
+// whatever wakes the pass meanwhile. That it could not look ends no pass: what it knew stands, and it looks again.
 func (r *Reader) refused(ctx context.Context, s *Snapshot) Refused {
 	ready, backend := s.Last.Ready, s.Backend()
 	if ready == nil || ready.Status == metav1.ConditionUnknown || !backend.Ours() || !backend.LacksPods {

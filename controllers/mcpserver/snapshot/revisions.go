@@ -34,14 +34,12 @@ func (t *Track) numbered() []Numbered {
 	return append(all, numbered("Service", t.Names, false)...)
 }
 
-// Revisions are those that the next number is counted from: the one in the status,
-// because nothing carries a number before it stands there. A child counts up to
-// that, so that two contents under one number are told apart; what is above was
-// made by no claim, and whoever may write a child could else use the numbers up.
+// Revisions are those that the next number is counted from: the one in the status, because nothing carries a number
+// before it stands there. A child counts up to that, so that two contents under one number are told apart; what is
+// above was made by no claim, and whoever may write a child could else use the numbers up.
 //
-// Only a server without a number, because it is new or its status was lost, goes
-// on from those of its children: of what it controls, and of what runs pods and
-// has no controller, as what an earlier server of its name left or what was
+// Only a server without a number, because it is new or its status was lost, goes on from those of its children: of what
+// it controls, and of what runs pods and has no controller, as what an earlier server of its name left or what was
 // handed over.
 func (s *Snapshot) Revisions() []revision.Revision {
 	var revisions []revision.Revision
@@ -56,9 +54,8 @@ func (s *Snapshot) Revisions() []revision.Revision {
 	return revisions
 }
 
-// Unclaimed are the children that stand in the way of rev with a number that
-// no claim of this server made. Those of an earlier server of the name go by
-// themselves.
+// Unclaimed are the children that stand in the way of rev with a number that no claim of this server made. Those of an
+// earlier server of the name go by themselves.
 func (s *Snapshot) Unclaimed(rev revision.Revision) []Numbered {
 	var children []Numbered
 	for _, child := range s.Incumbent().numbered() {

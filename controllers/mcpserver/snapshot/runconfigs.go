@@ -42,14 +42,12 @@ func (r *Reader) rememberedAs(s *Snapshot) map[types.UID]string {
 // spare is how many run configs stay that no pod mounts, while a rollout goes on.
 const spare = 5
 
-// OutdatedRunConfigs are those that no pod mounts or is about to, by number. It
-// is below that of what is wanted: a higher one is of content that we do not
-// know, whose pods are about to mount it. Ours is what we control and what has
+// OutdatedRunConfigs are those that no pod mounts or is about to, by number. It is below that of what is wanted: a
+// higher one is of content that we do not know, whose pods are about to mount it. Ours is what we control and what has
 // the name that its revision gives: a copy is not.
 //
-// While a rollout goes on a pod may still be made of any content that was wanted
-// since the last one ended. The lowest stays, which is of what ran then, and a
-// few of the others: a rollout may never end, whatever the spec is changed to.
+// While a rollout goes on a pod may still be made of any content that was wanted since the last one ended. The lowest
+// stays, which is of what ran then, and a few of the others: a rollout may never end, whatever the spec is changed to.
 func (s *Snapshot) OutdatedRunConfigs(wanted revision.Revision) []*metav1.PartialObjectMetadata {
 	if !wanted.Valid() {
 		return nil

@@ -49,8 +49,7 @@ type clockRule struct {
 	read map[types.Object]bool
 }
 
-// spread notes the variables that are given what was read from the clock, or
-// what an earlier one was given.
+// spread notes the variables that are given what was read from the clock, or what an earlier one was given.
 func (c *clockRule) spread(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -134,9 +133,8 @@ func (c *clockRule) tells(expr ast.Expr) bool {
 	return found
 }
 
-// fromClock reports whether an expression is what the clock said, as it is or
-// in another form. What a function makes of it is that function's affair: it
-// was told the time.
+// fromClock reports whether an expression is what the clock said, as it is or in another form. What a function makes of
+// it is that function's affair: it was told the time.
 func (c *clockRule) fromClock(expr ast.Expr) bool {
 	switch e := expr.(type) {
 	case *ast.Ident:
@@ -176,8 +174,7 @@ func (c *clockRule) callFromClock(call *ast.CallExpr) bool {
 	return form && isTime(result) && len(call.Args) == 1 && c.fromClock(call.Args[0])
 }
 
-// callee is the function that is called by its name; nil for conversions,
-// builtins and values.
+// callee is the function that is called by its name; nil for conversions, builtins and values.
 func (c *clockRule) callee(call *ast.CallExpr) *types.Func {
 	fun := call.Fun
 	if index, ok := fun.(*ast.IndexExpr); ok {

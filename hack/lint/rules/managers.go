@@ -19,9 +19,8 @@ var managers = &analysis.Analyzer{
 	Run: runManagers,
 }
 
-// managerName is the form of our field managers, KIND.freehold.dev/PURPOSE,
-// also of one that is put together. A purpose has letters only; a version of an
-// API has a number.
+// managerName is the form of our field managers, KIND.freehold.dev/PURPOSE, also of one that is put together. A purpose
+// has letters only; a version of an API has a number.
 var managerName = regexp.MustCompile(`^[^\s/]+\.freehold\.dev/([a-z]*|%.*)$`)
 
 // wanted are the names of parameters and fields that take a field manager.
@@ -74,8 +73,7 @@ func (m *managerRule) field(key *ast.Ident) bool {
 	return ok && v.IsField()
 }
 
-// call judges what a call gives as a field manager, by the names of its
-// parameters, or by the type that it converts to.
+// call judges what a call gives as a field manager, by the names of its parameters, or by the type that it converts to.
 func (m *managerRule) call(call *ast.CallExpr) {
 	fun := m.pass.TypesInfo.Types[call.Fun]
 	if fun.IsType() {

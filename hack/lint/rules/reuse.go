@@ -45,9 +45,8 @@ func runReuse(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
-// functions are those that the package's files declare, in their order, in SSA
-// form: there each value has one place where it is made. (passes/buildssa
-// would read the sources of every dependency for it.)
+// functions are those that the package's files declare, in their order, in SSA form: there each value has one place
+// where it is made. (passes/buildssa would read the sources of every dependency for it.)
 func functions(pass *analysis.Pass) []*ssa.Function {
 	program := ssa.NewProgram(pass.Fset, ssa.BuilderMode(0))
 	for _, imported := range pass.Pkg.Imports() {
@@ -80,8 +79,7 @@ func isIntent(t types.Type) bool {
 	return ok
 }
 
-// reportReuse finds where the intents of one apply, the instruction at a place
-// of its block, are used again.
+// reportReuse finds where the intents of one apply, the instruction at a place of its block, are used again.
 func reportReuse(pass *analysis.Pass, call *ssa.Call, at int) {
 	for _, arg := range call.Call.Args {
 		if !isIntent(arg.Type()) {
@@ -130,8 +128,7 @@ func usedAgain(intent ssa.Value, block *ssa.BasicBlock, at int) ssa.Instruction 
 	return walk(block, at+1)
 }
 
-// makes reports whether an instruction makes the intent, or what holds it, or
-// puts another one into its place.
+// makes reports whether an instruction makes the intent, or what holds it, or puts another one into its place.
 func makes(instruction ssa.Instruction, intent ssa.Value) bool {
 	if value, ok := instruction.(ssa.Value); ok && value == holder(intent) {
 		return true
@@ -157,9 +154,8 @@ func uses(instruction ssa.Instruction, intent ssa.Value) bool {
 	return false
 }
 
-// origins are the values that a value may be, before it was given another form
-// or another field: builders return what they were called on. Where ways meet
-// it may be one of several, if those are asked for.
+// origins are the values that a value may be, before it was given another form or another field: builders return what
+// they were called on. Where ways meet it may be one of several, if those are asked for.
 func origins(v ssa.Value, several bool) []ssa.Value {
 	var found []ssa.Value
 	seen := map[ssa.Value]bool{}
@@ -201,8 +197,7 @@ func origins(v ssa.Value, several bool) []ssa.Value {
 	return found
 }
 
-// holder is what a value was taken from: the struct of a field, the variable
-// of a load.
+// holder is what a value was taken from: the struct of a field, the variable of a load.
 func holder(v ssa.Value) ssa.Value {
 	for {
 		switch t := v.(type) {
@@ -223,8 +218,7 @@ func holder(v ssa.Value) ssa.Value {
 	}
 }
 
-// same reports whether two values are one: the same, or the same field of the
-// same.
+// same reports whether two values are one: the same, or the same field of the same.
 func same(a, b ssa.Value) bool {
 	if a == b || a == nil || b == nil {
 		return a == b

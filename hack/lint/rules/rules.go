@@ -1,11 +1,8 @@
-// Package rules are analyzers for what the API server cannot hold against us
-// and a reviewer overlooks. writes.go: only controllers/apply writes.
-// managers.go: a field manager is a constant of the contract. clock.go: a
-// condition is told the time. reuse.go: an intent is applied once. said.go: what
-// a condition says is not read to decide.
+// Package rules are analyzers for what the API server cannot hold against us and a reviewer overlooks. writes.go: only
+// controllers/apply writes. managers.go: a field manager is a constant of the contract. clock.go: a condition is told
+// the time. reuse.go: an intent is applied once. said.go: what a condition says is not read to decide.
 //
-// There is no comment that silences a rule. What a rule does not judge is
-// written in scope.go.
+// There is no comment that silences a rule. What a rule does not judge is written in scope.go.
 package rules
 
 import (
@@ -27,9 +24,8 @@ type source struct {
 	names func(name string) bool
 }
 
-// has reports whether fn is declared in the source under one of its names. A
-// method counts where its interface or type is declared, whatever it is
-// called on.
+// has reports whether fn is declared in the source under one of its names. A method counts where its interface or type
+// is declared, whatever it is called on.
 func (s source) has(fn *types.Func) bool {
 	return fn.Pkg() != nil && within(fn.Pkg().Path(), s.path) && s.names(fn.Name())
 }

@@ -15,10 +15,9 @@ import (
 // wantComment says what a rule finds in its line, or in the next one where it has a line of its own.
 var wantComment = regexp.MustCompile("^\\s*(.*?)// want (`[^`]+`(?: `[^`]+`)*)$")
 
-// Each rule finds every line that says what it wants, and no rule finds
-// another. The types are the real ones, so that a client of another release
-// with another method shows here: analysistest would read all of Kubernetes from
-// source for them, and this test takes them as the compiler has exported them.
+// Each rule finds every line that says what it wants, and no rule finds another. The types are the real ones, so that a
+// client of another release with another method shows here: analysistest would read all of Kubernetes from source for
+// them, and this test takes them as the compiler has exported them.
 func TestRulesFindWhatTheyAreFor(t *testing.T) {
 	var patterns []string
 	for _, rule := range All() {

@@ -1,8 +1,7 @@
-// Alerts checks alerting rules as `promtool check rules` does, with Prometheus' own
-// reader and parser, and the queries of a dashboard of Grafana. promtool itself links
-// every service discovery of Prometheus. It also reads the objects for the Prometheus
-// Operator in renderings of the chart, with that operator's own types: a field that these do
-// not have is refused.
+// Alerts checks alerting rules as `promtool check rules` does, with Prometheus' own reader and parser, and the queries
+// of a dashboard of Grafana. promtool itself links every service discovery of Prometheus. It also reads the objects for
+// the Prometheus Operator in renderings of the chart, with that operator's own types: a field that these do not have is
+// refused.
 //
 //	go -C hack/tools/alerts run . ALERTS.yaml DASHBOARD.json RENDERING.yaml...
 package main

@@ -1,6 +1,5 @@
-// Package guard is a controller of another author, as an example of one that
-// writes to MCPServers beside Freehold: it gives each server with the label
-// example.com/team a policy that lets that team call it.
+// Package guard is a controller of another author, as an example of one that writes to MCPServers beside Freehold: it
+// gives each server with the label example.com/team a policy that lets that team call it.
 package guard
 
 import (
@@ -45,8 +44,7 @@ func (g *Guard) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if has(server, policy) {
 		return ctrl.Result{}, nil
 	}
-	// The uid has the API server refuse the write to another server of this name,
-	// and keeps the apply from creating one.
+	// The uid has the API server refuse the write to another server of this name, and keeps the apply from creating one.
 	intent := ac.MCPServer(server.Name, server.Namespace).WithUID(server.UID).
 		WithSpec(ac.MCPServerSpec().WithAuthzConfig(ac.AuthzConfig().
 			WithPolicies(ac.AuthzPolicy().WithName(policyName).WithPolicy(policy))))

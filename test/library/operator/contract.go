@@ -1,6 +1,5 @@
-// Package operator is an operator of somebody else: of an API group, a kind and
-// a contract of its own, which keeps the pages of a wiki in ConfigMaps. It
-// takes apis/ownership and controllers/apply from Freehold, and nothing more;
+// Package operator is an operator of somebody else: of an API group, a kind and a contract of its own, which keeps the
+// pages of a wiki in ConfigMaps. It takes apis/ownership and controllers/apply from Freehold, and nothing more;
 // docs/library.md explains it.
 //
 // contract.go says who writes what, page.go is the kind, operator.go the pass.
@@ -18,8 +17,7 @@ const (
 	Status ownership.Manager = "page.wiki.example.com/status"
 )
 
-// Contract is the table of what the operator may write. Everything else in the
-// same objects belongs to others.
+// Contract is the table of what the operator may write. Everything else in the same objects belongs to others.
 func Contract() ownership.Contract {
 	return ownership.Contract{Grants: []ownership.Grant{{
 		Manager: HTML, Identity: "wiki-operator", Mode: ownership.Exclusive, Create: true,

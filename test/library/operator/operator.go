@@ -28,8 +28,7 @@ type Reconciler struct {
 	now     func() time.Time
 }
 
-// Register adds the reconciler to a manager. The schema of pages is the API
-// server's own, so the CRD must be installed.
+// Register adds the reconciler to a manager. The schema of pages is the API server's own, so the CRD must be installed.
 func Register(mgr ctrl.Manager) error {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -105,8 +104,7 @@ func status(page *Page, applied error, now time.Time) *pageIntent {
 	return intent
 }
 
-// message says what went wrong in words that stay while it does: each change of
-// one is a write.
+// message says what went wrong in words that stay while it does: each change of one is a write.
 func message(applied error) string {
 	if conflicts := apply.Conflicts(applied); conflicts != nil {
 		return conflicts[0].String()

@@ -63,9 +63,8 @@ func (l *PageList) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// pageIntent is a statement about a page: pointers and nothing that is always
-// there, since what is stated is owned. applyconfiguration-gen generates such
-// types for kinds that have more fields.
+// pageIntent is a statement about a page: pointers and nothing that is always there, since what is stated is owned.
+// applyconfiguration-gen generates such types for kinds that have more fields.
 type pageIntent struct {
 	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
 	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

@@ -45,8 +45,7 @@ type seen struct {
 	set map[string]bool
 }
 
-// A row whose field no sample has, or that does not do what the page says of it,
-// is wrong on the page.
+// A row whose field no sample has, or that does not do what the page says of it, is wrong on the page.
 func TestEachRowDoesWhatThePageSaysOfIt(t *testing.T) {
 	rows, all := map[string]*seen{}, samples(t)
 	for _, k := range readable() {

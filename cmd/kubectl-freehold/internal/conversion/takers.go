@@ -102,8 +102,7 @@ func egressTo(c *conversion, to string, value any) string {
 	return ""
 }
 
-// egressPorts narrows the rule of egressTo to ports; without one they are allowed
-// everywhere. Ours have a number each.
+// egressPorts narrows the rule of egressTo to ports; without one they are allowed everywhere. Ours have a number each.
 func egressPorts(c *conversion, to string, value any) string {
 	ports, unnumbered := []any{}, ""
 	for _, port := range items(value) {

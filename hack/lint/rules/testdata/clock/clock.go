@@ -43,8 +43,7 @@ func set(conditions *[]metav1.Condition, at metav1.Time) {
 	meta.SetStatusCondition(conditions, metav1.Condition{Type: "Ready", LastTransitionTime: at})
 }
 
-// told is how it is done: the time is an argument, and that of the live
-// condition is kept.
+// told is how it is done: the time is an argument, and that of the live condition is kept.
 func told(live []metav1.Condition, now time.Time) any {
 	if last := meta.FindStatusCondition(live, "Ready"); last != nil {
 		now = last.LastTransitionTime.Time

@@ -1,5 +1,4 @@
-// Package managers is bad input: field managers that the contract does not
-// name.
+// Package managers is bad input: field managers that the contract does not name.
 package managers
 
 import (
