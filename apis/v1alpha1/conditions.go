@@ -1,59 +1,47 @@
 package v1alpha1
 
 // Condition types. Ready, Reconciling and Stalled follow kstatus
-// (https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md):
-// Reconciling and Stalled are present only while true, or while another
-// manager states them too.
+// (https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md): Reconciling and Stalled are present
+// only while true, or while another manager states them too.
 const (
-	// ConditionReady is True once the content of the spec, and nothing older,
-	// is what calls reach. It is absent while ConditionSuspended is True: kstatus
-	// takes an object whose Ready is False for one that has not got there yet.
+	// ConditionReady is True once the content of the spec, and nothing older, is what calls reach. It is absent while
+	// ConditionSuspended is True: kstatus takes an object whose Ready is False for one that has not got there yet.
 	ConditionReady = "Ready"
-	// ConditionSuspended is present, and True, once a server that is suspended or
-	// scaled to zero has stopped.
+	// ConditionSuspended is present, and True, once a server that is suspended or scaled to zero has stopped.
 	ConditionSuspended = "Suspended"
-	// ConditionReconciling is True while the operator or the pods still move
-	// towards the spec.
+	// ConditionReconciling is True while the operator or the pods still move towards the spec.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is True while a person has to act: nothing else can change
 	// what is wrong, or there was no progress for spec.progressDeadlineSeconds.
 	ConditionStalled = "Stalled"
-	// ConditionAccepted says whether the spec can be rendered. While it is
-	// False the last good content keeps running.
+	// ConditionAccepted says whether the spec can be rendered. While it is False the last good content keeps running.
 	ConditionAccepted = "Accepted"
-	// ConditionForeignPodContent is present, and True, while a container or volume of
-	// another manager is in one of our pod templates, or a container of ours has what we
-	// do not state.
+	// ConditionForeignPodContent is present, and True, while a container or volume of another manager is in one of our pod
+	// templates, or a container of ours has what we do not state.
 	ConditionForeignPodContent = "ForeignPodContent"
 	// ConditionFieldConflict is present, and True, while another field manager
 	// repeatedly overwrites fields that Freehold owns.
 	ConditionFieldConflict = "FieldConflict"
-	// ConditionFinalizerMissing is present, and True, while the server does not
-	// keep Freehold's finalizer.
+	// ConditionFinalizerMissing is present, and True, while the server does not keep Freehold's finalizer.
 	ConditionFinalizerMissing = "FinalizerMissing"
 	// ConditionUnknownFields is present, and True, while the spec has fields that the
 	// operator does not know, because it is older than the CustomResourceDefinition.
 	ConditionUnknownFields = "UnknownFields"
-	// ConditionRolledOut is that of a configuration: whether every workload that
-	// refers to it has its present content.
+	// ConditionRolledOut is that of a configuration: whether every workload that refers to it has its present content.
 	ConditionRolledOut = "RolledOut"
 	// ConditionBackendExposed is present, and True, while the spec lets others than
 	// the proxy connect to the backend of a server with a login or policies.
 	ConditionBackendExposed = "BackendExposed"
-	// ConditionPolicyUnmatched is present, and True, while a policy of the spec can
-	// match no call.
+	// ConditionPolicyUnmatched is present, and True, while a policy of the spec can match no call.
 	ConditionPolicyUnmatched = "PolicyUnmatched"
-	// ConditionBackendApplied is the runner's: whether the backend's objects
-	// carry the runner's content.
+	// ConditionBackendApplied is the runner's: whether the backend's objects carry the runner's content.
 	ConditionBackendApplied = "BackendApplied"
-	// ConditionBackendAnswers is the runner's: whether MCP has answered for the
-	// content of status.runtime.generation. Once it is True it stays, until
-	// there is other content.
+	// ConditionBackendAnswers is the runner's: whether MCP has answered for the content of status.runtime.generation. Once
+	// it is True it stays, until there is other content.
 	ConditionBackendAnswers = "BackendAnswers"
 )
 
-// Reasons of ConditionReady, and of ConditionReconciling and ConditionStalled,
-// which repeat it.
+// Reasons of ConditionReady, and of ConditionReconciling and ConditionStalled, which repeat it.
 const (
 	// ReasonReady says that calls reach the content of the spec.
 	ReasonReady = "Ready"
@@ -77,18 +65,15 @@ const (
 	ReasonImagePull = "ImagePull"
 	// ReasonCrashLoop says that a container ends again and again.
 	ReasonCrashLoop = "CrashLoop"
-	// ReasonMissingReference says that a Secret or ConfigMap, or a key in one,
-	// is missing.
+	// ReasonMissingReference says that a Secret or ConfigMap, or a key in one, is missing.
 	ReasonMissingReference = "MissingReference"
 	// ReasonVolumeNotMounted says that a volume of a pod cannot be attached or mounted.
 	ReasonVolumeNotMounted = "VolumeNotMounted"
 	// ReasonPodNotStarted says that kubelet does not take a pod, or does not start it.
 	ReasonPodNotStarted = "PodNotStarted"
-	// ReasonProbeFailed says that kubelet restarts a container because of its livenessProbe or
-	// startupProbe.
+	// ReasonProbeFailed says that kubelet restarts a container because of its livenessProbe or startupProbe.
 	ReasonProbeFailed = "ProbeFailed"
-	// ReasonEvicted says that kubelet ends pods that take more than they may, or more than
-	// their node has.
+	// ReasonEvicted says that kubelet ends pods that take more than they may, or more than their node has.
 	ReasonEvicted = "Evicted"
 	// ReasonUnschedulable says that no node takes a pod.
 	ReasonUnschedulable = "Unschedulable"
@@ -102,25 +87,20 @@ const (
 	ReasonMustRunAsRoot = "MustRunAsRoot"
 	// ReasonPodRefused says that the API server refuses to create a pod.
 	ReasonPodRefused = "PodRefused"
-	// ReasonNameTaken says that an object which is not ours has the name of
-	// one of the server's objects.
+	// ReasonNameTaken says that an object which is not ours has the name of one of the server's objects.
 	ReasonNameTaken = "NameTaken"
-	// ReasonNotAdoptable says that such an object was handed over, and cannot
-	// become the server's.
+	// ReasonNotAdoptable says that such an object was handed over, and cannot become the server's.
 	ReasonNotAdoptable = "NotAdoptable"
-	// ReasonUnclaimedGeneration says that a child carries a workload generation
-	// that no claim of the server made.
+	// ReasonUnclaimedGeneration says that a child carries a workload generation that no claim of the server made.
 	ReasonUnclaimedGeneration = "UnclaimedGeneration"
 	// ReasonApplyFailed says that the API server refused a write of ours.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonNotAnswering and ReasonNotMCP are the runner's, of
-	// ConditionBackendAnswers as well: the backend does not answer; it answers,
-	// but not MCP.
+	// ReasonNotAnswering and ReasonNotMCP are the runner's, of ConditionBackendAnswers as well: the backend does not
+	// answer; it answers, but not MCP.
 	ReasonNotAnswering = "NotAnswering"
 	ReasonNotMCP       = "NotMCP"
-	// ReasonAddressNotAllowed, ReasonNotTrusted and ReasonCredentialsRefused are the
-	// runner's too, of a server that runs elsewhere: its address is none that the
-	// proxy may connect to; its certificate is not trusted; it refuses what the
+	// ReasonAddressNotAllowed, ReasonNotTrusted and ReasonCredentialsRefused are the runner's too, of a server that runs
+	// elsewhere: its address is none that the proxy may connect to; its certificate is not trusted; it refuses what the
 	// proxy presents.
 	ReasonAddressNotAllowed  = "AddressNotAllowed"
 	ReasonNotTrusted         = "NotTrusted"
@@ -129,44 +109,37 @@ const (
 	ReasonDeleting = "Deleting"
 )
 
-// ReasonValid says of ConditionReady of a configuration that workloads can run with
-// it.
+// ReasonValid says of ConditionReady of a configuration that workloads can run with it.
 const ReasonValid = "Valid"
 
 // Reasons of the other conditions.
 const (
 	// ReasonAccepted says that every field of the spec could be rendered.
 	ReasonAccepted = "Accepted"
-	// ReasonSpecInvalid says that the spec, or a podTemplate in it, states
-	// something that no pod or Service can have, or that is not the user's to
-	// state.
+	// ReasonSpecInvalid says that the spec, or a podTemplate in it, states something that no pod or Service can have, or
+	// that is not the user's to state.
 	ReasonSpecInvalid = "SpecInvalid"
-	// ReasonConfigNotFound says that a configuration to which the spec refers does not
-	// exist, ReasonConfigDeleting that it is being deleted and the server does not run with
-	// it yet, and ReasonConfigInvalid that nothing can be enforced by it. The message names
-	// its kind.
+	// ReasonConfigNotFound says that a configuration to which the spec refers does not exist, ReasonConfigDeleting that it
+	// is being deleted and the server does not run with it yet, and ReasonConfigInvalid that nothing can be enforced by
+	// it. The message names its kind.
 	ReasonConfigNotFound = "ConfigNotFound"
 	ReasonConfigDeleting = "ConfigDeleting"
 	ReasonConfigInvalid  = "ConfigInvalid"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
-	// ReasonFieldConflict says that fields were overwritten more often than they are
-	// repaired at once.
+	// ReasonFieldConflict says that fields were overwritten more often than they are repaired at once.
 	ReasonFieldConflict = "FieldConflict"
 	// ReasonBackendIngressAny says that spec.network.backendIngress is Any.
 	ReasonBackendIngressAny = "BackendIngressAny"
-	// ReasonUnknownWords says that the scope of a policy names an action or a type
-	// that no call has.
+	// ReasonUnknownWords says that the scope of a policy names an action or a type that no call has.
 	ReasonUnknownWords = "UnknownWords"
-	// ReasonLaterRelease says that the CustomResourceDefinition is of a later release than
-	// the operator.
+	// ReasonLaterRelease says that the CustomResourceDefinition is of a later release than the operator.
 	ReasonLaterRelease = "LaterRelease"
 	// ReasonHeldByOthers says that a condition which is present only while True
 	// stays, False, because another manager states it too.
 	ReasonHeldByOthers = "HeldByOthers"
-	// ReasonApplied, ReasonStandingBack and ReasonBackendBlocked are the
-	// runner's: the backend carries its content; newer content stands; an
-	// object stands in its place of which nobody can tell whose content it is.
+	// ReasonApplied, ReasonStandingBack and ReasonBackendBlocked are the runner's: the backend carries its content; newer
+	// content stands; an object stands in its place of which nobody can tell whose content it is.
 	ReasonApplied        = "Applied"
 	ReasonStandingBack   = "StandingBack"
 	ReasonBackendBlocked = "BackendBlocked"
@@ -174,9 +147,8 @@ const (
 	// backend does not run this content yet, or was not asked.
 	ReasonAnswers  = "Answers"
 	ReasonNotAsked = "NotAsked"
-	// ReasonRolledOut, ReasonRollingOut and ReasonHeld are of ConditionRolledOut:
-	// every workload has the content; they take it a few at a time; one that took it
-	// has failed, and holds the others.
+	// ReasonRolledOut, ReasonRollingOut and ReasonHeld are of ConditionRolledOut: every workload has the content; they
+	// take it a few at a time; one that took it has failed, and holds the others.
 	ReasonRolledOut  = "RolledOut"
 	ReasonRollingOut = "RollingOut"
 	ReasonHeld       = "Held"

@@ -29,12 +29,10 @@ type ConfigRef struct {
 	Field string
 }
 
-// ConfigRefs are the references to shared configurations, sorted by field. Each kind has one
-// field.
+// ConfigRefs are the references to shared configurations, sorted by field. Each kind has one field.
 func (s *MCPServer) ConfigRefs() []ConfigRef { return s.Spec.ConfigRefs() }
 
-// ConfigRefs are the references to shared configurations, sorted by field. Each kind has one
-// field.
+// ConfigRefs are the references to shared configurations, sorted by field. Each kind has one field.
 func (p *MCPRemoteProxy) ConfigRefs() []ConfigRef { return p.Spec.ConfigRefs() }
 
 // ConfigRefs are the references to shared configurations, sorted by field.
