@@ -75,7 +75,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		}
 		states, stopped := map[state]int{}, 0
 		for _, object := range all {
-			for _, condition := range known(object, source.Types) {
+			for _, condition := range object {
+				if !slices.Contains(source.Types, condition.Type) {
+					continue
+				}
 				states[state{condition.Type, string(condition.Status), condition.Reason}]++
 				if condition.Type == v1alpha1.ConditionRolledOut && condition.Reason == v1alpha1.ReasonHeld {
 					stopped++
@@ -89,14 +92,4 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(len(all)), source.Kind)
 		to <- prometheus.MustNewConstMetric(held, prometheus.GaugeValue, float64(stopped), source.Kind)
 	}
-}
-
-// known are the conditions of the types that are counted.
-func known(all []metav1.Condition, types []string) (found []metav1.Condition) {
-	for _, condition := range all {
-		if slices.Contains(types, condition.Type) {
-			found = append(found, condition)
-		}
-	}
-	return found
 }

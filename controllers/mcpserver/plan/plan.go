@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/render"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -188,9 +189,5 @@ func (p *Plan) Accepted() bool { return p.Phase != Invalid }
 
 // wake notes when the next pass is due.
 func (m *maker) wake(waits ...time.Duration) {
-	for _, wait := range waits {
-		if wait > 0 && (m.Wake == 0 || wait < m.Wake) {
-			m.Wake = wait
-		}
-	}
+	m.Wake = apply.ShortestWait(append(waits, m.Wake)...)
 }

@@ -165,7 +165,7 @@ func (m *maker) ready(halt Halt) (Ready, *conditions.Finding) {
 		return Unclaimed, nil
 	case was && !m.s.Last.HasClaimed(m.Target):
 		return Updating, nil // it serves, and the number comes next: what troubles a pod of it is not why
-	case !m.rolledOut(was):
+	case !m.rolledOut(m.Digest.Backend, was):
 		return m.moving()
 	case m.runnerFails():
 		return RunnerFails, nil
@@ -206,10 +206,8 @@ func (m *maker) moving() (Ready, *conditions.Finding) {
 
 func (m *maker) failure() *conditions.Finding { return m.s.FirstFailure(m.Target, m.Digest.Backend) }
 
-// rolledOut reports whether nothing runs but the target, and the runner knows it.
-func (m *maker) rolledOut(was bool) bool { return m.rolledOutWith(m.Digest.Backend, was) }
-
-func (m *maker) rolledOutWith(hash string, was bool) bool {
+// rolledOut reports whether nothing runs but the target, with a backend of hash, and the runner knows it.
+func (m *maker) rolledOut(hash string, was bool) bool {
 	runtime := m.s.Last.Runtime
 	return m.s.Last.HasClaimed(m.Target) && m.s.Proxy().RolledOut(m.Target, was) &&
 		(!m.s.Kind.Backend || m.s.Backend().RolledOut(m.Target, hash, was)) &&
@@ -228,7 +226,7 @@ func (m *maker) complete() bool {
 	if m.kept != nil {
 		hash = m.s.Backend().Hash
 	}
-	return m.rolledOutWith(hash, false) && m.available() && m.answers() == snapshot.Done
+	return m.rolledOut(hash, false) && m.available() && m.answers() == snapshot.Done
 }
 
 // runnerFails reports whether something keeps the runner from applying the backend of the target.

@@ -66,7 +66,7 @@ func findings(
 ) map[string]conditions.Finding {
 	found := map[string]conditions.Finding{v1alpha1.ConditionReady: answer, v1alpha1.ConditionAccepted: accepted(made)}
 	for conditionType, f := range map[string]*conditions.Finding{
-		v1alpha1.ConditionForeignPodContent: foreignPodContent(s),
+		v1alpha1.ConditionForeignPodContent: conditions.ForeignPodContent(s.Foreign()...),
 		v1alpha1.ConditionFieldConflict:     fieldConflict(s, conflicts),
 		v1alpha1.ConditionBackendExposed:    backendExposed(s),
 	} {
@@ -120,11 +120,6 @@ func evicts(s *snapshot.Snapshot) *conditions.Finding {
 	}
 	f := again.Ended(cures)
 	return new(conditions.True(f.Reason, fmt.Sprintf("no progress for %s: %s", limit, f.Message)))
-}
-
-// foreignPodContent names what our pod templates have that none of our managers states; nil for nothing.
-func foreignPodContent(s *snapshot.Snapshot) *conditions.Finding {
-	return conditions.ForeignPodContent(s.Foreign()...)
 }
 
 // fieldConflict says who overwrites fields of this server, in the runner's words
