@@ -150,6 +150,8 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	if stream.events != nil {
 		honored = t.subscribe(ctx, r, s, asked)
 	}
+	beside, quit := t.listeners.add(c.profile) // before the client is told, which may call at once
+	defer quit()
 	out.event(notification("notifications/subscriptions/acknowledged", jsonrpc.Object{
 		"notifications": encoded(honored), "_meta": encoded(jsonrpc.Object{protocol.MetaSubscription: c.id}),
 	}))
@@ -157,8 +159,6 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	if stream.events == nil {
 		all = nil // the subscription is idle
 	}
-	beside, quit := t.listeners.add(c.profile)
-	defer quit()
 	answered := make(chan struct{})
 	close(answered)
 	for said := range heardBeside(r.Context(), t, out, all, beside, func(m jsonrpc.Message) bool {
