@@ -6,11 +6,11 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 const (
@@ -39,12 +39,12 @@ func (b *Budget) Read(
 		data, err = readTo(body, make([]byte, 0, length+1), MaxBody+1)
 		return data, func() {}, err
 	}
-	var taken []func()
-	leave = sync.OnceFunc(func() {
+	var taken []*share.Lease
+	leave = func() {
 		for _, each := range taken {
-			each()
+			each.Leave()
 		}
-	})
+	}
 	defer func() {
 		if err != nil {
 			leave()
@@ -65,7 +65,7 @@ func (b *Budget) Read(
 		data, err = readTo(body, make([]byte, 0, min(length, MaxBody)+1), MaxBody+1)
 		return data, leave, err
 	}
-	// A client that announces no length sends little, mostly.
+	// A client that announces no length sends little, mostly: what has not come by the end needs no room.
 	for _, step := range []struct{ room, until int64 }{{0, Least}, {Long, Long}, {MaxBody - Long, MaxBody + 1}} {
 		if step.room > 0 {
 			if err := room(step.room); err != nil {
@@ -73,6 +73,9 @@ func (b *Budget) Read(
 			}
 		}
 		if data, err = readTo(body, data, step.until); err != nil || int64(len(data)) < step.until {
+			if step.room > 0 {
+				taken[len(taken)-1].Shrink(step.room - min(step.until, MaxBody) + int64(len(data)))
+			}
 			return data, leave, err
 		}
 	}
@@ -98,14 +101,14 @@ func readTo(body io.Reader, data []byte, until int64) ([]byte, error) {
 }
 
 // wait waits for room for a body, not for ever.
-func (b *Budget) wait(ctx context.Context, who string, n int64) (leave func(), err error) {
+func (b *Budget) wait(ctx context.Context, who string, n int64) (room *share.Lease, err error) {
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	leave, err = b.Bodies.Wait(short, who, n)
+	room, err = b.Bodies.Lease(short, who, n)
 	if err != nil && ctx.Err() == nil {
 		err = ErrBusy
 	}
-	return leave, err
+	return room, err
 }
 
 // Turn waits until a body of that size may be taken apart, which takes many times its length: of long ones there is one

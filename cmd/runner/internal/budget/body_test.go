@@ -21,8 +21,8 @@ func TestRead_TakesRoomForWhatIsLong(t *testing.T) {
 		"short":                {Least, true, 16 << 20},
 		"long":                 {1 << 20, true, 15 << 20},
 		"short, not announced": {Least - 1, false, 16 << 20},
-		"of the middle":        {Long - 1, false, 16<<20 - Long},
-		"long, not announced":  {1 << 20, false, 12 << 20},
+		"of the middle":        {Long - 1, false, 16<<20 - (Long - 1)},
+		"long, not announced":  {1 << 20, false, 15 << 20},
 		"the longest":          {MaxBody, true, 12 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
