@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
@@ -182,35 +183,15 @@ func requested(r *http.Request, m jsonrpc.Message) string {
 
 // invalid is a method that the era does not have, or what headers and body say differently.
 func invalid(r *http.Request, m jsonrpc.Message) *jsonrpc.Fault {
-	differ := func(header, has, wants string) *jsonrpc.Fault {
-		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch,
-			"HeaderMismatch: %s is %q where the message has %q", header, has, wants)
-	}
 	if !m.Call() {
 		return nil
 	}
-	version := text(at(m.Params, "_meta", protocol.MetaVersion))
-	switch has := r.Header.Get(protocol.HeaderVersion); {
-	case has == "" || version != "" && has != version:
-		return differ(protocol.HeaderVersion, has, version)
-	case slices.Contains(legacyMethods, m.Method): // its client need not know what _meta has to say
-		return jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "revision %s has no method %s", protocol.Modern,
-			m.Method)
-	case version == "":
-		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "_meta has no %s", protocol.MetaVersion)
+	if _, wrong := headers.Revision(r.Header, m, func(method string) bool {
+		return slices.Contains(legacyMethods, method)
+	}); wrong != nil {
+		return wrong
 	}
-	if has := r.Header.Get(protocol.HeaderMethod); has != m.Method {
-		return differ(protocol.HeaderMethod, has, m.Method)
-	}
-	field, isNamed := protocol.NameMember[m.Method]
-	if !isNamed {
-		return nil
-	}
-	has := r.Header.Get(protocol.HeaderName)
-	if name, err := protocol.Decoded(has); err != nil || name != text(at(m.Params, field)) {
-		return differ(protocol.HeaderName, has, text(at(m.Params, field)))
-	}
-	return nil
+	return headers.Call(r.Header, m)
 }
 
 // repeated is what is wrong with the headers that repeat arguments of a tool.

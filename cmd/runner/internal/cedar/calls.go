@@ -171,34 +171,6 @@ func answers(header http.Header) error {
 	return nil
 }
 
-// agree compares the headers by which intermediaries of revision 2026-07-28 know
-// a call with the body, which is what the backend runs (MCP specification
-// 2026-07-28, basic/transports, Mcp-Method and Mcp-Name). Headers that are absent
-// say nothing.
-func agree(header http.Header, m jsonrpc.Message, calls []authz.Call) error {
-	method, err := single(header, protocol.HeaderMethod)
-	if err != nil {
-		return err
-	}
-	if method != "" && method != m.Method {
-		return fmt.Errorf("header Mcp-Method is %q, the body's method is %q", authz.Shown(method), authz.Shown(m.Method))
-	}
-	name, err := single(header, protocol.HeaderName)
-	if err != nil {
-		return err
-	}
-	if name == "" || protocol.NameMember[m.Method] == "" {
-		return nil
-	}
-	if name, err = protocol.Decoded(name); err != nil {
-		return fmt.Errorf("header %s: %w", protocol.HeaderName, err)
-	}
-	if name != calls[0].ID {
-		return fmt.Errorf("header Mcp-Name is %q, the body names %q", authz.Shown(name), authz.Shown(calls[0].ID))
-	}
-	return nil
-}
-
 func single(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	if len(values) > 1 {

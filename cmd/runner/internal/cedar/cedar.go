@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
@@ -211,7 +212,11 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 			return refuse(NotReadable, "the parameters cannot be read", m.Method+": "+err.Error())
 		}
 	}
-	if err := agree(r.Header, m, calls); err != nil {
+	name := ""
+	if len(calls) > 0 {
+		name = calls[0].ID
+	}
+	if err := headers.Agree(r.Header, m.Method, name, true); err != nil {
 		return refuse(HeaderMismatch, "headers name another call", err.Error())
 	}
 	caller := callerOf(r)

@@ -248,7 +248,7 @@ func attempts() map[string]attempt {
 			call("tools/call", `{"name":"add"}`),
 			http.Header{"Mcp-Name": {"add", "drop"}},
 			400,
-			"2 times",
+			"send the header Mcp-Name once",
 		},
 		"a subscription to many": {
 			call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[`+manyURIs(jsonrpc.MaxBatch+1)+`]}}`), nil,

@@ -96,15 +96,10 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 		status  int
 		code    int
 	}{
-		"nothing":          {call, asModern("tools/call", "echo"), 200, 0},
-		"a name in base64": {call, asModern("tools/call", "=?base64?ZWNobw==?="), 200, 0},
-		"no version":       {call, []string{"Mcp-Method", "tools/call", "Mcp-Name", "echo"}, 400, -32020},
+		"nothing":    {call, asModern("tools/call", "echo"), 200, 0},
+		"no version": {call, []string{"Mcp-Method", "tools/call", "Mcp-Name", "echo"}, 400, -32020},
 		"another version": {
 			strings.ReplaceAll(call, "2026-07-28", "2026-07-29"), asModern("tools/call", "echo"), 400,
-			-32020,
-		},
-		"an older version": {
-			strings.ReplaceAll(call, "2026-07-28", "2026-07-27"), asModern("tools/call", "echo"), 400,
 			-32020,
 		},
 		"a version nobody has": {
@@ -120,13 +115,10 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 			strings.Replace(call, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1),
 			asModern("tools/call", "echo"), 400, -32602,
 		},
-		"no method":              {call, []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Name", "echo"}, 400, -32020},
-		"another method":         {call, asModern("tools/list", "echo"), 400, -32020},
-		"no name":                {call, asModern("tools/call", ""), 400, -32020},
-		"another name":           {call, asModern("tools/call", "fail"), 400, -32020},
-		"a name that is no text": {call, asModern("tools/call", "=?base64?%?="), 400, -32020},
-		"a method that is gone":  {modern("1", "ping", "", ""), asModern("ping", ""), 404, -32601},
-		"one that says nothing":  {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, asModern("ping", ""), 404, -32601},
+		"another method":        {call, asModern("tools/list", "echo"), 400, -32020},
+		"another name":          {call, asModern("tools/call", "fail"), 400, -32020},
+		"a method that is gone": {modern("1", "ping", "", ""), asModern("ping", ""), 404, -32601},
+		"one that says nothing": {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, asModern("ping", ""), 404, -32601},
 		"one of no revision": {
 			`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
 			[]string{"Mcp-Protocol-Version", "2027-01-01"},
