@@ -1,31 +1,14 @@
 package main
 
 import (
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
-
-// A server that listens by itself is told apart from one that speaks on standard output.
-func TestTheServerTakesThePortOfItsBridge(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	s := bridgeSettings{address: taken.Addr().String(), command: []string{"cat"}}
-	if err := s.serve(t.Context(), func() {}, io.Discard); err == nil ||
-		!strings.Contains(err.Error(), "write transport: streamable-http") {
-		t.Error(err)
-	}
-}
 
 // What the proxy has to collect garbage seldom is not in the container of a user's server.
 func TestABridgeTakesNoBallast(t *testing.T) {

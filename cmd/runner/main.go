@@ -6,7 +6,7 @@
 // in front of that, translate.go what translates between the eras of MCP, login.go whose tokens are accepted, watch.go
 // what it sees of the cluster, passes.go the loop that applies and reports, learn.go what it asks the
 // backend, door.go by which way, detection.go what it waits for, asking.go how, and answer.go what it makes of an
-// answer. As `freehold-runner bridge`, bridge.go, it runs in the backend's pod of a server that does not speak
+// answer. As `freehold-runner bridge`, internal/bridge/program, it runs in the backend's pod of a server that does not speak
 // streamable HTTP.
 package main
 
@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge/program"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/call"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probes"
@@ -51,7 +52,7 @@ func main() {
 		os.Exit(call.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
 	}
 	if len(os.Args) > 1 && os.Args[1] == runconfig.BridgeCommand {
-		os.Exit(runBridge(os.Args[2:]))
+		os.Exit(program.Main(os.Args[2:]))
 	}
 	go giveBack()
 	memory := memoryOf(debug.SetMemoryLimit(-1))
@@ -113,9 +114,9 @@ func run(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Lo
 	s.inside = inside.dial
 	state := &probes.State{Metrics: measured(front)}
 	probeServer := state.Server()
-	go serve(server, calls, failed)
-	go serve(inside.serves(front), inside, failed)
-	go serve(probeServer, probing, failed)
+	go proxy.Serve(server, calls, failed)
+	go proxy.Serve(inside.serves(front), inside, failed)
+	go proxy.Serve(probeServer, probing, failed)
 	if len(s.run.NotEnforced) > 0 {
 		state.Answered() // the refusal is the answer
 	} else {
@@ -150,9 +151,3 @@ func measured(front *proxy.Proxy) http.Handler {
 // lastCalls is how long calls of other proxies may take once this one has drained, of what
 // a drain leaves kubelet.
 const lastCalls = 2 * time.Second
-
-func serve(server *http.Server, listener net.Listener, failed chan<- error) {
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		failed <- err
-	}
-}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge/program"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
@@ -53,8 +55,8 @@ func (s *settings) bridgeFar(ctx context.Context, logger *slog.Logger, failed ch
 		Sessions: farSessions, Log: logger,
 	})}
 	// Who has no key of ours gets no further; that is not worth a line each time.
-	f.server = bridgeServer(f.bridge, logger, slog.LevelDebug)
-	go serve(f.server, s.keys().Listen(listener), failed)
+	f.server = program.Server(f.bridge, logger, slog.LevelDebug)
+	go proxy.Serve(f.server, s.keys().Listen(listener), failed)
 	return f, nil
 }
 
@@ -63,5 +65,5 @@ func (f *far) end(until time.Time) {
 	if f == nil {
 		return
 	}
-	_ = drainBridge(f.server, f.bridge, until, 0) //nolint:errcheck // nothing is left to do about it
+	_ = program.Drain(f.server, f.bridge, until, 0) //nolint:errcheck // nothing is left to do about it
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"syscall"
 	"time"
 )
@@ -22,6 +23,13 @@ const (
 // kernel keeps of it, for a quarter of an hour, and one that reads nothing for ever.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return listen(ctx, address, silence)
+}
+
+// Serve serves until the server is closed. It tells failed where it cannot serve any more.
+func Serve(server *http.Server, listener net.Listener, failed chan<- error) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		failed <- err
+	}
 }
 
 func listen(ctx context.Context, address string, silence time.Duration) (net.Listener, error) {

@@ -1,4 +1,6 @@
-package main
+// Package program is `freehold-runner bridge`: the backend's own side of the transports stdio and sse. Main reads its
+// flags; Server and Drain are for who bridges in another program.
+package program
 
 import (
 	"context"
@@ -27,9 +29,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
 
-// bridgeSettings are the flags of `freehold-runner bridge`, as the pod template of a
+// settings are the flags of `freehold-runner bridge`, as the pod template of a
 // backend has them.
-type bridgeSettings struct {
+type settings struct {
 	// install is the path to which the program copies itself, and does nothing else.
 	install string
 	// address is where the bridge listens.
@@ -59,8 +61,11 @@ const (
 	bridgeConnections = 4096
 )
 
-func readBridge(args []string, usage io.Writer) (bridgeSettings, error) {
-	s := bridgeSettings{}
+// maxWords is the longest text of the server's in a sentence of ours, in bytes.
+const maxWords = 200
+
+func read(args []string, usage io.Writer) (settings, error) {
+	s := settings{}
 	var events string
 	flags := flag.NewFlagSet("freehold-runner bridge", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -100,11 +105,13 @@ func readBridge(args []string, usage io.Writer) (bridgeSettings, error) {
 	return s, nil
 }
 
-// runBridge is `freehold-runner bridge`: the backend's own side of the transports stdio
-// and sse. It needs no run config and no API server.
-func runBridge(args []string) int {
+// misconfigured is the exit code for what a restart cannot cure.
+const misconfigured = 2
+
+// Main runs the command, and returns its exit code. It needs no run config and no API server.
+func Main(args []string) int {
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), bridgeMemory))
-	s, err := readBridge(args, os.Stderr)
+	s, err := read(args, os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
@@ -150,7 +157,7 @@ func install(path string) error {
 }
 
 // server is what is behind the bridge.
-func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
+func (s settings) server(words *stdio.Words) bridge.Server {
 	junk := atomic.Pointer[string]{}
 	last := func() string {
 		if text := junk.Load(); text != nil {
@@ -190,7 +197,7 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 }
 
 // serve serves until ctx ends, then drains; again ends the drain at a second signal.
-func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) error {
+func (s settings) serve(ctx context.Context, again func(), log io.Writer) error {
 	words := stdio.NewWords(log)
 	logger := slog.New(logs.JSON.Handler(log, slog.LevelInfo))
 	background, cancel := context.WithCancel(context.Background())
@@ -224,10 +231,10 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	server := bridgeServer(b, logger, slog.LevelWarn)
+	server := Server(b, logger, slog.LevelWarn)
 	listener = budget.Listen(listener, share.New(bridgeConnections, share.Half(bridgeConnections)), budget.MaxFields)
 	failed := make(chan error, 1)
-	go serve(server, listener, failed)
+	go proxy.Serve(server, listener, failed)
 	for {
 		select {
 		case err := <-failed:
@@ -239,21 +246,21 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 			started = nil
 		case <-ctx.Done():
 			again()
-			return drainBridge(server, b, time.Now().Add(bridgeDrain), endTime)
+			return Drain(server, b, time.Now().Add(bridgeDrain), endTime)
 		}
 	}
 }
 
-// bridgeServer serves a bridge, and logs at a level who breaks the rules of HTTP or TLS.
-func bridgeServer(b *bridge.Bridge, logger *slog.Logger, level slog.Level) *http.Server {
+// Server serves a bridge, and logs at a level who breaks the rules of HTTP or TLS.
+func Server(b *bridge.Bridge, logger *slog.Logger, level slog.Level) *http.Server {
 	return &http.Server{
 		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: proxy.MaxRequestHeader,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), level),
 	}
 }
 
-// drainBridge lets calls end until a time, then the server, which may take so long.
-func drainBridge(server *http.Server, b *bridge.Bridge, until time.Time, most time.Duration) error {
+// Drain lets calls end until a time, then the server, which may take so long.
+func Drain(server *http.Server, b *bridge.Bridge, until time.Time, most time.Duration) error {
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	b.Drain()
