@@ -74,6 +74,11 @@ type RunConfig struct {
 	Rendering Rendering `json:"rendering"`
 }
 
+// Bridged reports whether a bridge is called, which may start a server first, and is told who calls.
+func (c RunConfig) Bridged() bool {
+	return c.Backend.Bridge != nil || c.Remote != nil && c.Remote.Bridged()
+}
+
 // Rendering are hashes of pod templates without what they are told of each other: lower-case hexadecimal SHA-256.
 type Rendering struct {
 	// Proxy is the hash of the proxy's pod template without its revision.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,9 +11,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -150,32 +145,6 @@ func (p *process) audits(issuer string) {
 	}
 }
 
-func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
-	for _, off := range []bool{false, true} {
-		run := sample(t, guardedBy("https://login.example.com"))
-		run.Proxy.NoAudit = off
-		var log bytes.Buffer
-		logger := slog.New(slog.NewTextHandler(&log, nil))
-		who, err := login(settings{run: run}, logger)
-		if err != nil {
-			t.Fatal(err)
-		}
-		who.Guard(nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody))
-		run.Proxy.Authentication = nil
-		front, err := guard(run, nil, budget.New(budget.Default), logger)
-		if err != nil {
-			t.Fatal(err)
-		}
-		front(nil, nil).ServeHTTP(httptest.NewRecorder(),
-			httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}")))
-		for _, kind := range []string{"msg=authentication", "msg=authorization"} {
-			if strings.Contains(log.String(), kind) == off {
-				t.Errorf("with noAudit %t the log is:\n%s", off, &log)
-			}
-		}
-	}
-}
-
 // callTool is the answer to a call with a header Authorization, none if it is empty.
 func (p *process) callTool(authorization, tool string) (*http.Response, string) {
 	p.t.Helper()
@@ -231,47 +200,5 @@ func (p *process) describes(issuer string) {
 	if err != nil || response.StatusCode != http.StatusOK ||
 		!strings.Contains(string(body), `"authorization_servers":["`+issuer+`"]`) {
 		p.t.Errorf("the metadata: %d %s, %v", response.StatusCode, body, err)
-	}
-}
-
-func TestTheClusterIsAskedForItsKeys(t *testing.T) {
-	issuer := oidctest.New(t)
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/openid/v1/jwks" {
-			r.URL.Path = "/keys"
-		}
-		issuer.Config.Handler.ServeHTTP(w, r)
-	}))
-	t.Cleanup(api.Close)
-	t.Setenv("KUBECONFIG", text(t,
-		`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],`+
-			`"clusters":[{"name":"x","cluster":{"server":"`+api.URL+`"}}]}`))
-	run := runconfig.RunConfig{Proxy: runconfig.Proxy{Authentication: &runconfig.Authentication{
-		Algorithms: []string{"RS256"}, UsernameClaim: "sub", Usernames: []string{"system:serviceaccount:a:b"},
-		Resource: endpoint, Audiences: []string{endpoint},
-	}}}
-	who, err := login(settings{run: run}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	passed := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "passed") })
-	h := pipelinetest.Begin(who.Guard(passed), budget.New(budget.Default), nil)
-	for subject, want := range map[string][2]string{
-		"system:serviceaccount:a:b": {"200 passed", "200 passed"},
-		"system:serviceaccount:a:c": {
-			`200 {"jsonrpc":"2.0","id":1,"error":{"code":-32018,"message":"NotPermitted: system:serviceaccount:a:c is not among those who may call this server. Its owner can add`,
-			`400 {"jsonrpc":"2.0","id":null,"error":{"code":-32018,`,
-		},
-	} {
-		token := issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"},
-			oidctest.Object{"iss": issuer.URL, "sub": subject, "aud": []string{endpoint}, "exp": time.Now().Unix() + 60})
-		for i, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, ""} {
-			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
-			r.Header.Set("Authorization", "Bearer "+token)
-			if h.ServeHTTP(w, r); !strings.HasPrefix(fmt.Sprintf("%d %s", w.Code, w.Body), want[i]) ||
-				w.Header().Get("Www-Authenticate") != "" {
-				t.Errorf("%s with %q: %d %s, want %s", subject, body, w.Code, w.Body, want[i])
-			}
-		}
 	}
 }

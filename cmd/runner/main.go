@@ -1,13 +1,10 @@
 // Command freehold-runner runs in the proxy pod of one server: it applies the
 // backend, and passes calls on to it.
 //
-// main.go is the life of the process, memory.go what it takes of the machine,
-// settings.go what it is told, serve.go what the proxy serves, guard.go what stands
-// in front of that, translate.go what translates between the eras of MCP, login.go whose tokens are accepted, watch.go
-// what it sees of the cluster, passes.go the loop that applies and reports, learn.go what it asks the
-// backend, door.go by which way, detection.go what it waits for, asking.go how, and answer.go what it makes of an
-// answer. As `freehold-runner bridge`, internal/bridge/program, it runs in the backend's pod of a server that does not speak
-// streamable HTTP.
+// main.go is the life of the process, memory.go what it takes of the machine, flags.go what it is told. What it serves
+// is in internal/proxy and internal/target, what it asks the server in internal/probe, what it applies in
+// internal/backendloop. As `freehold-runner bridge`, internal/bridge/program, it runs in the backend's pod of a server
+// that does not speak streamable HTTP.
 package main
 
 import (
@@ -33,16 +30,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/backendloop"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge/program"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/call"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/probe"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probes"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
+	"github.com/freehold-dev/freehold/controllers/backend"
 )
 
 // version is set by the linker.
 var version = "dev"
+
+// userAgent is the program, as the API server logs it.
+func userAgent() string { return "freehold-runner/" + version }
 
 // misconfigured is the exit code for what a restart cannot cure.
 const misconfigured = 2
@@ -64,34 +67,30 @@ func main() {
 		fmt.Fprintln(os.Stderr, "freehold-runner:", err)
 		os.Exit(misconfigured)
 	}
+	run := s.to.Run
 	logger := slog.New(s.logFormat.Handler(os.Stderr, s.logLevel)).
-		With("namespace", s.run.Server.Namespace, "server", s.run.Server.Name,
-			"generation", s.run.Workload.Generation)
+		With("namespace", run.Server.Namespace, "server", run.Server.Name, "generation", run.Workload.Generation)
 	log.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 	// Nothing is applied once ctx has ended.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop) // a second signal ends the drain
-	if err := run(ctx, s, memory, logger); err != nil {
+	if err := serve(ctx, s, memory, logger); err != nil {
 		fmt.Fprintln(os.Stderr, "freehold-runner:", err)
 		os.Exit(1)
 	}
 }
 
-// run serves until ctx ends, then drains. Serving does not wait for the API
+// serve serves until ctx ends, then drains. Serving does not wait for the API
 // server, nor end with it.
-func run(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Logger) error {
+func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Logger) error {
 	logger.Info("starting", "version", version)
-	who, err := login(s, logger)
-	if err != nil {
-		return err
-	}
 	failed := make(chan error, 4)
-	elsewhere, err := s.bridgeFar(ctx, logger, failed)
+	peers, err := s.to.ServePeers(ctx, logger, failed)
 	if err != nil {
 		return err
 	}
-	config, err := proxyConfig(s, who, memory, logger)
+	config, who, err := s.to.Proxy(memory, logger)
 	if err != nil {
 		return err
 	}
@@ -110,19 +109,23 @@ func run(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Lo
 	}
 	calls = budget.Listen(calls, memory.Connections, budget.MaxFields)
 	probing = budget.Listen(probing, share.New(probes.MaxConnections, share.Half(probes.MaxConnections)), probes.MaxFields)
-	inside := newDoor()
-	s.inside = inside.dial
+	door := probe.NewDoor()
+	prober := &probe.Prober{Server: s.to.Run, Endpoint: s.to.Endpoint(), Dial: door.Dial, Version: version}
 	state := &probes.State{Metrics: measured(front)}
 	probeServer := state.Server()
 	go proxy.Serve(server, calls, failed)
-	go proxy.Serve(inside.serves(front), inside, failed)
+	go proxy.Serve(door.Server(front), door, failed)
 	go proxy.Serve(probeServer, probing, failed)
-	if len(s.run.NotEnforced) > 0 {
+	if len(s.to.Run.NotEnforced) > 0 {
 		state.Answered() // the refusal is the answer
 	} else {
-		go state.Await(ctx, s.readiness())
+		go state.Await(ctx, prober.Ready())
 	}
-	go applyAndReport(ctx, s, logger)
+	loop := backendloop.Loop{
+		Runner: s.runner, UserAgent: userAgent(), Stand: s.to.Stand, Log: logger,
+		Ask: func(ctx context.Context, tell func(backend.Facts)) { prober.Ask(ctx, logger, tell) },
+	}
+	go loop.Run(ctx)
 
 	select {
 	case err := <-failed:
@@ -131,10 +134,10 @@ func run(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Lo
 	}
 	logger.Info("draining")
 	state.Drain()
-	budget := proxy.BudgetOf(time.Duration(cmp.Or(s.run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
+	budget := proxy.BudgetOf(time.Duration(cmp.Or(s.to.Run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
 	until := time.Now().Add(budget.Propagation + budget.Calls + budget.Last)
 	front.Drain(server, budget)
-	elsewhere.end(until.Add(lastCalls))
+	peers.End(until.Add(lastCalls))
 	logger.Info("drained")
 	return probeServer.Close()
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -90,6 +89,16 @@ func TestWithoutItsRunConfigItSaysWhyInOneLine(t *testing.T) {
 		})
 	}
 }
+
+func TestItListensWhereTheRunConfigSays(t *testing.T) {
+	s, err := read([]string{"--config", file(t, sample(t))}, os.LookupEnv, io.Discard)
+	if err != nil || s.calls != ":8000" || s.probes != ":9440" {
+		t.Errorf("got addresses %s and %s: %v", s.calls, s.probes, err)
+	}
+}
+
+// notApplying is the line that says why a runner only serves.
+const notApplying = "not applying, only serving"
 
 func TestWithoutAMarkItOnlyServes(t *testing.T) {
 	run := sample(t)
@@ -199,7 +208,8 @@ func TestWhatIsNotEnforcedIsNotServed(t *testing.T) {
 	if got := p.get("/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz is %d: callers would not reach the answer", got)
 	}
-	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it"}}` + "\n"
+	want :=
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it"}}` + "\n"
 	if status, body := p.call(); status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("a call got %d %q", status, body)
 	}
@@ -280,56 +290,5 @@ func TestSIGTERMDrains(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("it did not end with its last call")
-	}
-}
-
-func TestRefusal(t *testing.T) {
-	for want, fields := range map[string][]string{
-		"": nil,
-		"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it": {
-			"spec.oidcConfigRef",
-		},
-		"NotEnforced: spec.oidcConfigRef, spec.toolConfigRef are set, and this version does not enforce them": {
-			"spec.oidcConfigRef", "spec.toolConfigRef",
-		},
-	} {
-		run := runconfig.RunConfig{Backend: runconfig.Backend{Transport: "stdio"}, NotEnforced: fields}
-		if got := refusal(run); got != want {
-			t.Errorf("%v: got %q", fields, got)
-		}
-	}
-}
-
-func TestNamesOfOurs(t *testing.T) {
-	run := sample(t, func(r *runconfig.RunConfig) { r.Proxy.PublicURL = "https://mcp.example.com:8443/echo" })
-	for resolv, domains := range map[string][]string{
-		"": {"cluster.local"},
-		"search team.svc.cluster.local svc.cluster.local cluster.local\n":          {"cluster.local"},
-		"nameserver 10.0.0.10\nsearch team.svc.k8s.example. svc.k8s.example lan\n": {"cluster.local", "k8s.example"},
-		"search other.svc.evil.example svc.k8s.example\noptions ndots:5\n":         {"cluster.local"},
-	} {
-		want := []string{"echo-proxy", "echo-proxy.team", "echo-proxy.team.svc"}
-		for _, domain := range domains {
-			want = append(want, "echo-proxy.team.svc."+domain)
-		}
-		if got := hosts(run, resolv); !slices.Equal(got, append(want, "mcp.example.com")) {
-			t.Errorf("%q: got %v", resolv, got)
-		}
-	}
-	for url, below := range map[string]bool{
-		run.Proxy.PublicURL: true, "https://mcp.example.com/": false,
-		"https://mcp.example.com": false, "": false,
-	} {
-		if belowPath(url) != below {
-			t.Errorf("%q: below a path is %v", url, !below)
-		}
-	}
-	s, err := read([]string{"--config", file(t, run)}, os.LookupEnv, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.backend.String() != "http://echo-backend:9443" || s.endpoint() != "http://echo-proxy.team.svc:8000/mcp" ||
-		s.calls != ":8000" || s.probes != ":9440" {
-		t.Errorf("got backend %s, endpoint %s, addresses %s and %s", s.backend, s.endpoint(), s.calls, s.probes)
 	}
 }

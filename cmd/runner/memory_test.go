@@ -31,7 +31,10 @@ func hostile(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 	case strings.Contains(call, `/list"`):
 		w.Header().Set("Content-Type", "application/json")
-		endless(w, `{"jsonrpc":"2.0","id":`+idOf(call)+`,"result":{"tools":[`, "{},")
+		_, err := io.WriteString(w, `{"jsonrpc":"2.0","id":`+idOf(call)+`,"result":{"tools":[`)
+		for part, sent := strings.Repeat("{},", 1<<18), 0; err == nil && sent < 64<<20; sent += len(part) {
+			_, err = io.WriteString(w, part)
+		}
 	case strings.Contains(call, `"method"`):
 		w.WriteHeader(http.StatusNotFound)
 	default:

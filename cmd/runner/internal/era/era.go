@@ -38,6 +38,10 @@ const smallBody = 64 << 10
 // DefaultKeepAlive is shorter than what load balancers wait for the next byte of an answer.
 const DefaultKeepAlive = 15 * time.Second
 
+// BridgePatience is how long a bridge may take for an answer, which starts its server first. It is longer than the
+// bridge itself waits, as its clients do.
+const BridgePatience = 65 * time.Second
+
 // Config is how requests are translated.
 type Config struct {
 	// Caller tells callers apart: two requests share a session with the backend only if it is the same for both. It covers

@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"fmt"
@@ -21,8 +21,8 @@ import (
 const discovery = "/.well-known/openid-configuration"
 
 // login is whose tokens are accepted, nil if none is asked for.
-func login(s settings, logger *slog.Logger) (*oidc.Login, error) {
-	a := s.run.Proxy.Authentication
+func (t *Target) login(log *slog.Logger) (*oidc.Login, error) {
+	a := t.Run.Proxy.Authentication
 	if a == nil {
 		return nil, nil //nolint:nilnil // nothing is what is configured
 	}
@@ -36,20 +36,19 @@ func login(s settings, logger *slog.Logger) (*oidc.Login, error) {
 		Algorithms: a.Algorithms, Audiences: a.Audiences, Scopes: a.Scopes,
 		Skew:          time.Duration(a.ClockSkewSeconds) * time.Second,
 		UsernameClaim: a.UsernameClaim, GroupsClaim: a.GroupsClaim, Usernames: a.Usernames, Resource: resource,
-		Refuse: notLoggedIn, Deny: notListed, Log: logger,
-		Audit: auditor(s.run, logger),
+		Refuse: notLoggedIn, Deny: notListed, Log: log, Audit: t.auditor(log),
 	}
 	if a.CABundle != nil {
-		config.Client.Transport = oidc.Trusting(filepath.Join(s.files, runconfig.CAFile))
+		config.Client.Transport = oidc.Trusting(filepath.Join(t.Login, runconfig.CAFile))
 	}
 	if i := a.Introspection; i != nil {
 		config.Introspection = &oidc.Introspection{
 			URL: i.URL, ClientID: i.ClientID,
-			SecretFile: filepath.Join(s.files, runconfig.ClientSecretFile),
+			SecretFile: filepath.Join(t.Login, runconfig.ClientSecretFile),
 		}
 	}
 	if a.Issuer == "" {
-		if err := clusterIssuer(&config); err != nil {
+		if err := clusterIssuer(&config, t.UserAgent); err != nil {
 			return nil, err
 		}
 	}
@@ -62,12 +61,12 @@ func login(s settings, logger *slog.Logger) (*oidc.Login, error) {
 // every service account
 // (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery).
 // The address of the keys in its discovery document need not be one that pods reach.
-func clusterIssuer(config *oidc.Config) error {
+func clusterIssuer(config *oidc.Config, userAgent string) error {
 	api, err := ctrlconfig.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the API server, whose tokens are accepted: %w", err)
 	}
-	api.UserAgent = "freehold-runner/" + version
+	api.UserAgent = userAgent
 	if config.Client, err = rest.HTTPClientFor(api); err != nil {
 		return fmt.Errorf("building a client for the API server: %w", err)
 	}

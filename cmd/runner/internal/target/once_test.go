@@ -2,7 +2,7 @@
 
 // The race detector's own allocations would be counted.
 
-package main
+package target
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,17 +34,16 @@ func TestACallIsReadOnceAndTakenApartOnce(t *testing.T) {
 		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"result\":%s}\n\n", result)
 	}))
 	t.Cleanup(backend.Close)
-	run := sample(t, func(r *runconfig.RunConfig) {
+	run := sample(func(r *runconfig.RunConfig) {
 		r.Proxy.Authorization = &runconfig.Authorization{Policies: []runconfig.Policy{{
 			Name: "all", Text: `permit(principal, action, resource);`,
 		}}}
 	})
-	at, err := url.Parse(backend.URL)
+	to, err := New(Config{Run: run, Backend: backend.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := proxyConfig(settings{run: run, backend: at, sessions: sessionKey(t)},
-		nil, budget.New(budget.Default), slog.New(slog.DiscardHandler))
+	config, _, err := to.Proxy(budget.New(budget.Default), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

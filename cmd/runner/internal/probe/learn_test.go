@@ -1,16 +1,12 @@
-package main
+package probe
 
 import (
 	"bytes"
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,14 +20,12 @@ import (
 	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // serving is a server of the MCP Go SDK with two tools and a prompt.
-func serving(t *testing.T, name string, options *mcp.StreamableHTTPOptions) settings {
+func serving(t *testing.T, name string, options *mcp.StreamableHTTPOptions) *bench {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1.2.3"}, nil)
 	for _, tool := range []string{"one", "two"} {
@@ -43,20 +37,6 @@ func serving(t *testing.T, name string, options *mcp.StreamableHTTPOptions) sett
 	server.AddPrompt(&mcp.Prompt{Name: "p"},
 		func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) { return nil, nil })
 	return at(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
-}
-
-func at(t *testing.T, handler http.Handler) settings {
-	t.Helper()
-	s := httptest.NewServer(handler)
-	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return settings{calls: u.Host, inside: to(u.Host), run: runconfig.RunConfig{
-		Server:  runconfig.Server{Namespace: "team", Name: "echo"},
-		Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
-	}}
 }
 
 func TestWhatABackendSaysOfItself(t *testing.T) {
@@ -72,22 +52,27 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}
 	for name, tc := range map[string]struct {
 		options  *mcp.StreamableHTTPOptions
-		guard    func(*runconfig.RunConfig)
+		guard    func(*runconfig.Proxy)
 		versions []string
 	}{
-		"modern and legacy": {modern, func(*runconfig.RunConfig) {}, both},
+		"modern and legacy": {modern, func(*runconfig.Proxy) {}, both},
 		"legacy, translated": {
 			&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true},
-			func(*runconfig.RunConfig) {}, both,
+			func(*runconfig.Proxy) {}, both,
 		},
-		"policies that let nobody":  {modern, func(r *runconfig.RunConfig) { r.Proxy.Authorization = nobody }, both},
-		"a login, and who is in it": {modern, guardedBy("https://login.example.com"), both},
+		"policies that let nobody": {modern, func(p *runconfig.Proxy) { p.Authorization = nobody }, both},
+		"a login, and who is in it": {modern, func(p *runconfig.Proxy) {
+			p.Authentication = &runconfig.Authentication{
+				Issuer:   "https://login.example.com",
+				Resource: "https://mcp.example.com",
+			}
+		}, both},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got backend.Facts
 			s := serving(t, "bench", tc.options)
-			tc.guard(&s.run)
-			through(t, s).ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { got = facts })
+			tc.guard(&s.Server.Proxy)
+			through(t, s).Ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { got = facts })
 			want.ProtocolVersions = tc.versions
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -99,16 +84,16 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 // A backend that is not up when the proxy asks first which eras it speaks is asked again before clients call: they may
 // be of the other era, and so may the one of the status. So is one that begins no session yet.
 func TestAProxyIsReadyOnceItServesBothEras(t *testing.T) {
-	ways := map[string]func(ctx context.Context, s settings) []string{
-		"readiness": func(ctx context.Context, s settings) []string {
-			for ready := s.readiness(); !ready(ctx) && ctx.Err() == nil; {
+	ways := map[string]func(ctx context.Context, s *bench) []string{
+		"readiness": func(ctx context.Context, s *bench) []string {
+			for ready := s.Ready(); !ready(ctx) && ctx.Err() == nil; {
 				time.Sleep(10 * time.Millisecond)
 			}
 			facts, _ := s.learn(ctx)
 			return facts.ProtocolVersions
 		},
-		"the status": func(ctx context.Context, s settings) (told []string) {
-			s.ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = facts.ProtocolVersions })
+		"the status": func(ctx context.Context, s *bench) (told []string) {
+			s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = facts.ProtocolVersions })
 			return told
 		},
 	}
@@ -159,7 +144,7 @@ func TestAListThatFailsIsAskedForAgain(t *testing.T) {
 				handler.ServeHTTP(w, r)
 			})))
 			var told []backend.Facts
-			s.ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = append(told, facts) })
+			s.Ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = append(told, facts) })
 			if len(told) != 1 || told[0].Answers.Status != metav1.ConditionTrue || (told[0].Prompts != nil) != (failures == 1) {
 				t.Errorf("it told %+v after %d failures", told, failed.Load())
 			}
@@ -197,53 +182,6 @@ func TestABackendThatRefusesSessionsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// through puts the real proxy between the runner and a backend.
-func through(t *testing.T, s settings) settings {
-	t.Helper()
-	s.backend = &url.URL{Scheme: "http", Host: s.calls}
-	s.sessions = sessionKey(t)
-	logger := slog.New(slog.DiscardHandler)
-	who, err := login(s, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := proxyConfig(s, who, budget.New(budget.Default), logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := proxy.New(config)
-	s.calls = at(t, front).calls
-	s.inside = entered(t, front)
-	return s
-}
-
-// entered is the runner's own way into a proxy.
-func entered(t *testing.T, front *proxy.Proxy) func(context.Context, string, string) (net.Conn, error) {
-	t.Helper()
-	inside := newDoor()
-	server := inside.serves(front)
-	go func() { _ = server.Serve(inside) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return inside.dial
-}
-
-// to connects to an address, whatever is asked for.
-func to(address string) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}
-}
-
-// sessionKey is a directory with a key of session ids.
-func sessionKey(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, runconfig.SessionKey), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // The proxy is ready once it has reached the backend of before, and begins a session with
 // it; what stands in its place is asked anew.
 func TestABackendOfBeforeIsNotWhatIsReported(t *testing.T) {
@@ -255,17 +193,11 @@ func TestABackendOfBeforeIsNotWhatIsReported(t *testing.T) {
 		now.Store(&handler)
 	}
 	become("1")
-	backend := httptest.NewServer(
-		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
-	t.Cleanup(func() { backend.CloseClientConnections(); backend.Close() })
-	p := start(t, sample(t), backend.URL)
-	p.await("it reaches the backend", func() bool { return p.get("/readyz") == http.StatusOK })
-	s := settings{
-		inside: to(p.calls),
-		run: runconfig.RunConfig{
-			Backend: runconfig.Backend{Path: "/mcp"},
-			Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"},
-		},
+	s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		(*now.Load()).ServeHTTP(w, r)
+	})))
+	if !s.Ready()(t.Context()) {
+		t.Fatal("it does not reach the backend")
 	}
 	if first, err := s.learn(t.Context()); err != nil || first.Server == nil || first.Server.Version != "1" {
 		t.Fatalf("it is %+v: %v", first.Server, err)
@@ -275,18 +207,6 @@ func TestABackendOfBeforeIsNotWhatIsReported(t *testing.T) {
 	if err != nil || facts.Server == nil || facts.Server.Version != "2" {
 		t.Errorf("it is %+v: %v", facts.Server, err)
 	}
-}
-
-func answer(status int, header, value, body string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set(header, value)
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	})
-}
-
-func plain(status int) http.Handler {
-	return answer(status, "Content-Type", "text/plain", "who are you?")
 }
 
 const port = "the backend at port 8080 "
@@ -390,13 +310,15 @@ func TestWhatIsSaidOfABackendThatDoesNotAnswerMCP(t *testing.T) {
 			if again, _ := s.learn(t.Context()); again.Answers != got {
 				t.Errorf("it says %v, and then %v", got, again.Answers)
 			}
-			if ready := s.readiness()(t.Context()); ready != tc.ready {
+			if ready := s.Ready()(t.Context()); ready != tc.ready {
 				t.Errorf("ready: %v", ready)
 			}
 		})
 	}
+	down := httptest.NewServer(http.NotFoundHandler())
+	down.Close()
 	nobody := at(t, http.NotFoundHandler())
-	nobody.calls = address(t)
+	nobody.address = down.Listener.Addr().String()
 	facts, _ := through(t, nobody).learn(t.Context())
 	if want := port + "does not answer (it refuses connections): "; !strings.HasPrefix(facts.Answers.Message, want) {
 		t.Errorf("got %v", facts.Answers)
@@ -409,7 +331,7 @@ func TestABackendIsAskedOnAClientsWay(t *testing.T) {
 		host.Store(r.Host + r.Header.Get("X-Forwarded-Proto"))
 		w.WriteHeader(http.StatusUnauthorized)
 	})))
-	if !s.readiness()(t.Context()) || host.Load() != "echo-proxy.team.svc:8000http" {
+	if !s.Ready()(t.Context()) || host.Load() != "echo-proxy.team.svc:8000http" {
 		t.Errorf("it was asked as %v", host.Load())
 	}
 }
@@ -425,7 +347,7 @@ func TestWhyABackendDoesNotAnswerIsToldOnce(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	var told []string
-	s.ask(t.Context(), slog.New(slog.DiscardHandler),
+	s.Ask(t.Context(), slog.New(slog.DiscardHandler),
 		func(facts backend.Facts) { told = append(told, facts.Answers.Reason) })
 	if want := []string{"NotMCP", "Answers"}; !slices.Equal(told, want) {
 		t.Errorf("told %v", told)
@@ -455,8 +377,8 @@ func TestABackendThatIsNotReachableYetIsNotCalledBroken(t *testing.T) {
 
 func TestNothingIsAskedOfABackendThatIsNotServed(t *testing.T) {
 	s := at(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
-	s.run.NotEnforced = []string{"spec.authzConfig"}
-	s.ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { t.Errorf("learned %v", facts) })
+	s.Server.NotEnforced = []string{"spec.authzConfig"}
+	s.Ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { t.Errorf("learned %v", facts) })
 }
 
 func TestNamesAreMadeFitForTheStatus(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestABackendSendsTheRunnerNowhere(t *testing.T) {
 	elsewhere := serving(t, "elsewhere", &mcp.StreamableHTTPOptions{Stateless: true})
 	counted := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reached.Add(1)
-		http.Redirect(w, r, elsewhere.endpoint(), http.StatusTemporaryRedirect)
+		http.Redirect(w, r, elsewhere.Endpoint, http.StatusTemporaryRedirect)
 	}))
 	t.Cleanup(counted.Close)
 	for _, status := range []int{

@@ -1,9 +1,8 @@
-package main
+package probe
 
 import (
 	"context"
 	"encoding/pem"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,14 +18,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
 	"github.com/freehold-dev/freehold/controllers/backend"
 )
 
 // elsewhere is the real proxy in front of a server with TLS and a certificate of its
 // own, to which it presents Bearer ours.
-func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remote)) settings {
+func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remote)) *bench {
 	t.Helper()
 	up := httptest.NewTLSServer(handler)
 	t.Cleanup(up.Close)
@@ -48,35 +46,13 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 	for _, e := range edit {
 		e(&to)
 	}
-	s := settings{run: runconfig.RunConfig{
-		Server: runconfig.Server{Kind: "MCPRemoteProxy", Namespace: "team", Name: "echo"},
-		Remote: &to, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
-	}, remoteFiles: dir, sessions: sessionKey(t), peers: "127.0.0.1:0"}
-	here := func(string) (string, bool) { return "127.0.0.1", true }
-	if err := errors.Join(s.target(""), s.readRemote(here)); err != nil {
-		t.Fatal(err)
-	}
-	return serveElsewhere(t, s)
-}
-
-// serveElsewhere is a proxy of these settings, with the bridge that they need.
-func serveElsewhere(t *testing.T, s settings) settings {
-	t.Helper()
-	far, err := s.bridgeFar(t.Context(), slog.New(slog.DiscardHandler), make(chan error, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if far != nil {
-		t.Cleanup(func() { far.end(time.Now()) })
-	}
-	config, err := proxyConfig(s, nil, budget.New(budget.Default), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := proxy.New(config)
-	s.calls = at(t, front).calls
-	s.inside = entered(t, front)
-	return s
+	return proxied(t, target.Config{
+		Run: runconfig.RunConfig{
+			Server: runconfig.Server{Kind: "MCPRemoteProxy", Namespace: "team", Name: "echo"},
+			Remote: &to, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
+		},
+		Remote: dir, Sessions: sessionKey(t), Peers: "127.0.0.1:0", PodIP: "127.0.0.1",
+	})
 }
 
 func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
@@ -105,17 +81,17 @@ func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
 		*facts.Tools != 1 {
 		t.Errorf("it learned %+v, %v", facts, err)
 	}
-	if !s.readiness()(t.Context()) {
+	if !s.Ready()(t.Context()) {
 		t.Error("it is not ready")
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.calls+"/mcp",
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/mcp",
 		strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
 		"Authorization": "Bearer of-a-client", "Cookie": "a=b",
-		"X-Forwarded-For": "1.2.3.4", "Origin": "http://" + s.calls, "Host": "x",
+		"X-Forwarded-For": "1.2.3.4", "Origin": "http://" + s.address, "Host": "x",
 	} {
 		request.Header.Set(name, value)
 	}
@@ -185,7 +161,7 @@ func TestAServerThatIsDownIsToldApartFromOneThatRefuses(t *testing.T) {
 				!strings.Contains(f.Message, tc.says) {
 				t.Errorf("it says %+v (%v), want %s: %s", f, err, tc.reason, tc.says)
 			}
-			if s.readiness()(t.Context()) {
+			if s.Ready()(t.Context()) {
 				t.Error("it is ready")
 			}
 			if strings.Contains(facts.Answers.Message+err.Error(), "ours") {
@@ -201,7 +177,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	defer inside.Close()
 	s := elsewhere(t, answer(http.StatusTemporaryRedirect, "Location", inside.URL, ""))
-	response, err := http.Post("http://"+s.calls+"/mcp", "application/json", strings.NewReader("{}"))
+	response, err := http.Post("http://"+s.address+"/mcp", "application/json", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,9 +190,6 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 
 // A server elsewhere sends no event: that it goes is learned by asking.
 func TestAServerElsewhereIsAskedAgain(t *testing.T) {
-	before := askAgain
-	askAgain = 50 * time.Millisecond
-	defer func() { askAgain = before }()
 	server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "one"},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
@@ -232,12 +205,13 @@ func TestAServerElsewhereIsAskedAgain(t *testing.T) {
 		}
 		sdk.ServeHTTP(w, r)
 	}))
+	s.again = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	told := make(chan backend.Facts)
 	var asking sync.WaitGroup
 	defer func() { cancel(); asking.Wait() }()
 	asking.Go(func() {
-		s.ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) {
+		s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) {
 			select {
 			case told <- facts:
 			case <-ctx.Done():

@@ -2,7 +2,7 @@
 
 // The race detector's own memory would be counted.
 
-package main
+package target
 
 import (
 	"bufio"
@@ -69,13 +69,13 @@ func says(conn net.Conn, message string) {
 // judging is a proxy with policies, which permit one of two tools.
 func judging(t *testing.T, backend string) (address string) {
 	t.Helper()
-	run := sample(t, func(r *runconfig.RunConfig) {
+	run := sample(func(r *runconfig.RunConfig) {
 		r.Proxy.Authorization = twenty()
 		r.Proxy.Authorization.Policies = append(r.Proxy.Authorization.Policies,
 			runconfig.Policy{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`})
 	})
 	logger := slog.New(slog.DiscardHandler)
-	judge, err := guard(run, nil, budget.New(budget.Default), logger)
+	judge, err := (&Target{Config: Config{Run: run}}).guard(nil, budget.New(budget.Default), logger)
 	if err != nil {
 		t.Fatal(err)
 	}

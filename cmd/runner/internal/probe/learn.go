@@ -1,4 +1,9 @@
-package main
+// Package probe asks a server what it is and offers, as a client of MCP does and on a client's way but for login and
+// policies: whether the proxy is ready, and what the status says of the backend.
+//
+// learn.go is the Prober, door.go its way into the proxy, detection.go what it waits for, asking.go its client of MCP,
+// and answer.go and elsewhere.go what it makes of an answer.
+package probe
 
 import (
 	"cmp"
@@ -7,9 +12,9 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net"
 	"net/http"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -26,11 +32,8 @@ import (
 // through its Service on this node yet, and one that is mended sends no event.
 const (
 	askTimeout = 15 * time.Second
-	// startPatience is how long a bridge may take for an answer, which starts its server first. It is longer than the
-	// bridge itself waits, as its clients do.
-	startPatience = 65 * time.Second
-	firstPause    = 250 * time.Millisecond
-	lastPause     = 30 * time.Second
+	firstPause = 250 * time.Millisecond
+	lastPause  = 30 * time.Second
 	// patience is how many askings fail before it is told, and dnsMemory for how
 	// long nothing may answer first: cluster DNS remembers for five seconds that it
 	// did not know a Service, https://coredns.io/plugins/kubernetes/.
@@ -44,22 +47,33 @@ const (
 )
 
 // askAgain is how often a server that runs elsewhere is asked once it has answered.
-// Tests change it.
-var askAgain = time.Minute
+const askAgain = time.Minute
 
-// ask asks the backend what it is and offers, as a client of MCP does and on a
-// client's way but for login and policies, until it has answered or ctx ends. It tells what it learned, and
-// before that why nothing could be, each time that it is another reason. A server
-// that runs elsewhere sends no event when it goes or changes: it is asked until ctx
-// ends.
-func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backend.Facts)) {
-	if len(s.run.NotEnforced) > 0 {
+// Prober asks one server.
+type Prober struct {
+	// Server is what is asked, as the run config has it.
+	Server runconfig.RunConfig
+	// Endpoint is the URL at which clients in the cluster call it.
+	Endpoint string
+	// Dial connects to its proxy, whatever is asked for.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Version is the program's, which servers are told.
+	Version string
+
+	again time.Duration // askAgain if zero
+}
+
+// Ask asks the server until it has answered or ctx ends. It tells what it learned, and before that why nothing could
+// be, each time that it is another reason. A server that runs elsewhere sends no event when it goes or changes: it is
+// asked until ctx ends.
+func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend.Facts)) {
+	if len(p.Server.NotEnforced) > 0 {
 		return // nothing reaches the backend
 	}
 	told, detected := backend.Facts{}, &detection{}
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
-		facts, err := s.learn(ctx)
+		facts, err := p.learn(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -71,9 +85,9 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 		switch {
 		case errors.Is(err, errOneEra):
 			attempt, pause, wait = 0, firstPause, time.Second
-		case err == nil && s.run.Remote == nil && partial(facts) && attempt < patience:
+		case err == nil && p.Server.Remote == nil && partial(facts) && attempt < patience:
 			// Asked for while a pod ended, for example. Nothing is asked once this has been told.
-		case err == nil && s.run.Remote == nil:
+		case err == nil && p.Server.Remote == nil:
 			tell(facts)
 			return
 		case err == nil:
@@ -81,7 +95,7 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 				told = facts
 				tell(facts)
 			}
-			attempt, began, pause, wait = 0, time.Now(), firstPause, askAgain
+			attempt, began, pause, wait = 0, time.Now(), firstPause, cmp.Or(p.again, askAgain)
 		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
 			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error",
 				printable.Line(err.Error(), maxName))
@@ -110,8 +124,8 @@ func lasts(reason string, attempts int, since time.Duration) bool {
 
 // askTime is how long one asking may take: a bridge starts its server for the question of its era, and for a session.
 func askTime(run runconfig.RunConfig) time.Duration {
-	if bridged(run) {
-		return 2 * startPatience
+	if run.Bridged() {
+		return 2 * era.BridgePatience
 	}
 	return askTimeout
 }
@@ -119,51 +133,51 @@ func askTime(run runconfig.RunConfig) time.Duration {
 var errUnreached = errors.New("there is no endpoint")
 
 // reached returns errUnreached where there is no endpoint, and errOneEra.
-func (s settings) reached(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime(s.run))
+func (p *Prober) reached(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime(p.Server))
 	defer cancel()
-	client := newAsking(s.inside)
+	client := newAsking(p.Dial)
 	defer client.end()
-	session, err := connectMCP(ctx, client, s.endpoint(), "")
+	session, err := p.connect(ctx, client, "")
 	if err != nil {
-		if r := client.last.Load(); r.refused() && (s.run.Remote == nil || !r.barred()) {
+		if r := client.last.Load(); r.refused() && (p.Server.Remote == nil || !r.barred()) {
 			return nil
 		}
 		return errUnreached
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
-	_, _, err = s.agreed(ctx, client, session)
+	_, _, err = p.agreed(ctx, client, session)
 	return err
 }
 
 // learn makes one attempt. The error is errOneEra, or says that MCP did not answer, and the facts
 // why; a list that cannot be counted is only left out.
-func (s settings) learn(ctx context.Context) (backend.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime(s.run))
+func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime(p.Server))
 	defer cancel()
-	client := newAsking(s.inside)
+	client := newAsking(p.Dial)
 	defer client.end()
-	session, err := connectMCP(ctx, client, s.endpoint(), "")
-	if r := client.last.Load(); err != nil && s.run.Remote == nil && r.barred() {
+	session, err := p.connect(ctx, client, "")
+	if r := client.last.Load(); err != nil && p.Server.Remote == nil && r.barred() {
 		return backend.Facts{Answers: conditions.True(v1alpha1.ReasonAnswers, r.bar())}, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
-		if s.run.Remote != nil {
-			return backend.Facts{Answers: unansweredElsewhere(s.run.Remote, client.last.Load(), err)}, err
+		if p.Server.Remote != nil {
+			return backend.Facts{Answers: unansweredElsewhere(p.Server.Remote, client.last.Load(), err)}, err
 		}
-		return backend.Facts{Answers: unanswered(s.run, client.last.Load(), err)}, err
+		return backend.Facts{Answers: unanswered(p.Server, client.last.Load(), err)}, err
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
 	hello := session.InitializeResult()
-	seen, begun, oneEra := s.agreed(ctx, client, session)
+	seen, begun, oneEra := p.agreed(ctx, client, session)
 	if begun != nil && hello.ServerInfo != nil {
 		// The translator tells what it was told when it began the session that it holds, which
 		// may be with a pod of before.
 		hello = begun
 	}
 	facts := backend.Facts{
-		Answers:          conditions.True(v1alpha1.ReasonAnswers, answered(s.run)),
+		Answers:          conditions.True(v1alpha1.ReasonAnswers, answered(p.Server)),
 		ProtocolVersions: seen,
 	}
 	if who := hello.ServerInfo; who != nil {
@@ -178,11 +192,11 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	facts.Tools = count(offers.Tools != nil, session.Tools(ctx, nil))
 	facts.Prompts = count(offers.Prompts != nil, session.Prompts(ctx, nil))
 	facts.Resources = count(offers.Resources != nil, session.Resources(ctx, nil))
-	if s.run.Remote != nil && (facts.Tools == nil || facts.Prompts == nil || facts.Resources == nil) {
+	if p.Server.Remote != nil && (facts.Tools == nil || facts.Prompts == nil || facts.Resources == nil) {
 		// The proxy may have answered the beginning itself, from what it knew.
 		if r := client.last.Load(); r == nil || r.status >= http.StatusBadRequest {
 			err := fmt.Errorf("asking the server: %w", cmp.Or(client.explain(ctx.Err()), errNoList))
-			return backend.Facts{Answers: unansweredElsewhere(s.run.Remote, r, err)}, err
+			return backend.Facts{Answers: unansweredElsewhere(p.Server.Remote, r, err)}, err
 		}
 	}
 	return facts, oneEra
@@ -200,31 +214,13 @@ func answered(run runconfig.RunConfig) string {
 // asksNothing has a server know that its client answers nothing, so that no stream is held open for its questions.
 var asksNothing = &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
 
-func connectMCP(ctx context.Context, client *asking, endpoint, revision string) (*mcp.ClientSession, error) {
-	c := mcp.NewClient(&mcp.Implementation{Name: protocol.OwnClient, Version: version}, asksNothing)
+func (p *Prober) connect(ctx context.Context, client *asking, revision string) (*mcp.ClientSession, error) {
+	c := mcp.NewClient(&mcp.Implementation{Name: protocol.OwnClient, Version: p.Version}, asksNothing)
 	transport := &mcp.StreamableClientTransport{
-		Endpoint: endpoint, HTTPClient: &client.Client, DisableStandaloneSSE: true,
+		Endpoint: p.Endpoint, HTTPClient: &client.Client, DisableStandaloneSSE: true,
 		MaxRetries: -1,
 	}
 	return c.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-}
-
-// versions are the revisions that the backend was seen to speak: the one that
-// was agreed on, and the legacy one if that is offered as well, with what was said at
-// the begin of its session.
-func versions(
-	ctx context.Context, client *asking, endpoint, agreed string,
-) (seen []string, begun *mcp.InitializeResult) {
-	seen = []string{agreed}
-	if agreed > protocol.Legacy {
-		if session, err := connectMCP(ctx, client, endpoint, protocol.Legacy); err == nil {
-			begun = session.InitializeResult()
-			seen = append(seen, begun.ProtocolVersion)
-			_ = session.Close() //nolint:errcheck // it was asked all there is
-		}
-	}
-	slices.Sort(seen)
-	return slices.DeleteFunc(slices.Compact(seen), func(v string) bool { return v == "" }), begun
 }
 
 // count counts a list: 0 if it is not offered, nil if it cannot be read.

@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"go/ast"
@@ -18,14 +18,14 @@ import (
 func TestEachCodeMeansOneThing(t *testing.T) {
 	whose := map[string]string{}
 	for from, page := range map[string]string{
-		"proxy":  "../../docs/conditions.md",
-		"bridge": "../../docs/how-to/transports.md",
+		"proxy":  "../../../../docs/conditions.md",
+		"bridge": "../../../../docs/how-to/transports.md",
 	} {
 		listed, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, code := range codes(t, "internal/"+from+"/errors.go") {
+		for name, code := range codes(t, "../"+from+"/errors.go") {
 			if other, known := whose[code]; known {
 				t.Errorf("%s.%s and %s are both %s", from, name, other, code)
 			}

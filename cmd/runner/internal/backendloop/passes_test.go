@@ -1,4 +1,4 @@
-package main
+package backendloop
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 
 func TestWhatIsSaidOfAPass(t *testing.T) {
 	var log bytes.Buffer
-	l := loop{logger: slog.New(slog.NewTextHandler(&log,
+	l := Loop{Log: slog.New(slog.NewTextHandler(&log,
 		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}

@@ -1,9 +1,10 @@
-package main
+package probe
 
 import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,12 +33,12 @@ func (d *detection) over() bool {
 	return time.Since(d.since) >= detectionTime
 }
 
-// readiness reports whether calls find an endpoint, of clients of either era: MCP answers, or something that may take
+// Ready reports whether calls find an endpoint, of clients of either era: MCP answers, or something that may take
 // another message than the runner's.
-func (s settings) readiness() func(context.Context) bool {
+func (p *Prober) Ready() func(context.Context) bool {
 	detected := &detection{}
 	return func(ctx context.Context) bool {
-		err := s.reached(ctx)
+		err := p.reached(ctx)
 		return err == nil || errors.Is(err, errOneEra) && detected.over()
 	}
 }
@@ -45,15 +46,23 @@ func (s settings) readiness() func(context.Context) bool {
 // agreed are the revisions that the backend was seen to speak, with what was said at the begin of its session: the one
 // of session, and the legacy one if that is offered as well. The error is errOneEra, where that may change: the proxy
 // translates, and agrees to revisions of both eras with any backend that it knows and that begins sessions.
-func (s settings) agreed(
-	ctx context.Context, client *asking,
-	session *mcp.ClientSession,
+func (p *Prober) agreed(
+	ctx context.Context, client *asking, session *mcp.ClientSession,
 ) (seen []string, begun *mcp.InitializeResult, err error) {
-	seen, begun = versions(ctx, client, s.endpoint(), session.InitializeResult().ProtocolVersion)
-	if session.InitializeResult().ProtocolVersion < protocol.Modern || begun == nil && !client.last.Load().lasts() {
+	first := session.InitializeResult().ProtocolVersion
+	seen = []string{first}
+	if first > protocol.Legacy {
+		if legacy, err := p.connect(ctx, client, protocol.Legacy); err == nil {
+			begun = legacy.InitializeResult()
+			seen = append(seen, begun.ProtocolVersion)
+			_ = legacy.Close() //nolint:errcheck // it was asked all there is
+		}
+	}
+	if first < protocol.Modern || begun == nil && !client.last.Load().lasts() {
 		err = errOneEra
 	}
-	return seen, begun, err
+	slices.Sort(seen)
+	return slices.DeleteFunc(slices.Compact(seen), func(v string) bool { return v == "" }), begun, err
 }
 
 // lasts reports whether an answer that refuses a session is the same the next moment: of a backend that has none for

@@ -1,11 +1,10 @@
-package main
+package target
 
 import (
 	"fmt"
 	"log/slog"
 	"net/http"
 
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
@@ -17,11 +16,10 @@ import (
 
 // guard is what stands between callers and the backend, nil for nothing: first who
 // calls, then what.
-func guard(
-	run runconfig.RunConfig, login *oidc.Login, memory *budget.Budget,
-	logger *slog.Logger,
+func (t *Target) guard(
+	login *oidc.Login, memory *budget.Budget, log *slog.Logger,
 ) (func(http.Handler, func(http.ResponseWriter, *http.Request, error)) http.Handler, error) {
-	if run.Proxy.Authorization == nil {
+	if t.Run.Proxy.Authorization == nil {
 		if login == nil {
 			return nil, nil //nolint:nilnil // nothing is what is configured
 		}
@@ -29,27 +27,27 @@ func guard(
 			return login.Guard(next)
 		}, nil
 	}
-	policies, err := authzconfig.Policies(*run.Proxy.Authorization)
+	policies, err := authzconfig.Policies(*t.Run.Proxy.Authorization)
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies of the run config: %w", err)
 	}
 	return func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
-		judge := cedar.Config{
-			Policies: policies, Refuse: notPermitted, Failed: failed, Audit: auditor(run, logger), Memory: memory,
-		}
+		next = cedar.Middleware(cedar.Config{
+			Policies: policies, Refuse: notPermitted, Failed: failed, Audit: t.auditor(log), Memory: memory,
+		})(next)
 		if login == nil {
-			return cedar.Middleware(judge)(next)
+			return next
 		}
-		return login.Guard(cedar.Middleware(judge)(next))
+		return login.Guard(next)
 	}, nil
 }
 
 // auditor is told who was let in and who was not, nil for nobody.
-func auditor(run runconfig.RunConfig, logger *slog.Logger) *slog.Logger {
-	if run.Proxy.NoAudit {
+func (t *Target) auditor(log *slog.Logger) *slog.Logger {
+	if t.Run.Proxy.NoAudit {
 		return nil
 	}
-	return logger
+	return log
 }
 
 // notPermitted answers a call that the policies stop, or that cannot be held against them.

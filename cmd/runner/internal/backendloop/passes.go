@@ -1,4 +1,6 @@
-package main
+// Package backendloop applies the backend of a server, reports on it, and has it asked once for each of its starts.
+// Loop.Run is all of it: watch.go has what it sees of the cluster.
+package backendloop
 
 import (
 	"context"
@@ -24,64 +26,57 @@ const readTime = 10 * time.Second
 // once, and what another says is reported later.
 const askFirst = 2 * time.Second
 
-// applyAndReport applies the backend and reports on it until ctx ends. Calls
-// are served whatever becomes of it.
-func applyAndReport(ctx context.Context, s settings, logger *slog.Logger) {
-	runner := &backend.Runner{Run: s.run, Env: s.env, EnvErr: s.envErr}
-	if len(s.run.NotEnforced) == 0 {
-		runner.AskFirst = askFirst
+// Loop makes the passes of one runner.
+type Loop struct {
+	// Runner knows the run config and the revision. Run gives it its clients.
+	Runner *backend.Runner
+	// UserAgent is the program, as the API server logs it.
+	UserAgent string
+	// Ask asks the backend what it is, and tells what it learned.
+	Ask func(ctx context.Context, tell func(backend.Facts))
+	// Stand is told what there is of the backend.
+	Stand func(backend.Standing)
+	Log   *slog.Logger
+
+	asked   backend.Start
+	stopAsk context.CancelFunc
+	said    said
+}
+
+// Run applies the backend and reports on it until ctx ends. Calls are served whatever becomes of it.
+func (l *Loop) Run(ctx context.Context) {
+	if len(l.Runner.Run.NotEnforced) == 0 {
+		l.Runner.AskFirst = askFirst
 	}
-	if err := runner.Disagreement(); err != nil {
-		logger.Warn(notApplying, "error", err)
+	if err := l.Runner.Disagreement(); err != nil {
+		l.Log.Warn(notApplying, "error", err)
 		return
 	}
 	config, err := ctrlconfig.GetConfig()
 	if err != nil {
-		logger.Error(notApplying, "error", err)
+		l.Log.Error(notApplying, "error", err)
 		return
 	}
-	config.UserAgent = "freehold-runner/" + version
-	c, err := connect(config, runner)
+	config.UserAgent = l.UserAgent
+	c, err := connect(config, l.Runner)
 	if err != nil {
-		logger.Error(notApplying, "error", err)
+		l.Log.Error(notApplying, "error", err)
 		return
 	}
 	// The caches retry in silence.
-	late := time.AfterFunc(readTime, func() { logger.Warn("cannot read from the API server, only serving") })
-	err = c.watch(ctx, runner)
+	late := time.AfterFunc(readTime, func() { l.Log.Warn("cannot read from the API server, only serving") })
+	err = c.watch(ctx, l.Runner)
 	late.Stop()
-	if err != nil {
-		if ctx.Err() == nil {
-			logger.Error(notApplying, "error", err)
-		}
-		return
+	if err == nil {
+		l.passes(ctx, c.wake)
+	} else if ctx.Err() == nil {
+		l.Log.Error(notApplying, "error", err)
 	}
-	l := loop{
-		runner: runner, wake: c.wake, logger: logger,
-		ask:   func(ctx context.Context, tell func(backend.Facts)) { s.ask(ctx, logger, tell) },
-		stand: s.stand,
-	}
-	l.run(ctx)
 }
 
 // retries are the pauses before a pass that failed is made again.
 func retries() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 12, Cap: 5 * time.Minute}
-}
-
-// loop makes the passes of one runner.
-type loop struct {
-	runner *backend.Runner
-	wake   <-chan struct{}
-	// ask asks the backend what it is, and tells what it learned.
-	ask func(ctx context.Context, tell func(backend.Facts))
-	// stand is told what there is of the backend.
-	stand  func(backend.Standing)
-	logger *slog.Logger
-
-	asked   backend.Start
-	stopAsk context.CancelFunc
-	said    said
 }
 
 // said is what the last pass said, which is not said again.
@@ -92,19 +87,19 @@ type said struct {
 	failed   string
 }
 
-// run makes a pass at once and after each wake, until ctx ends, and learns from
+// passes makes a pass at once and after each wake, until ctx ends, and learns from
 // the backend once for each of its starts. No timer wakes it but that of a pass
 // that failed, or left fields to another manager.
-func (l *loop) run(ctx context.Context) {
+func (l *Loop) passes(ctx context.Context, wake <-chan struct{}) {
 	learned, pause := make(chan backend.Facts), retries()
 	l.stopAsk = func() {}
 	for {
-		report, err := l.runner.Pass(ctx)
+		report, err := l.Runner.Pass(ctx)
 		if ctx.Err() != nil {
 			l.stopAsk()
 			return
 		}
-		l.stand(report.Standing)
+		l.Stand(report.Standing)
 		var retry <-chan time.Time
 		if again := next(report, err, &pause); again > 0 {
 			retry = time.After(again)
@@ -112,10 +107,10 @@ func (l *loop) run(ctx context.Context) {
 		l.say(report, err)
 		l.learn(ctx, report, learned)
 		select {
-		case <-l.wake:
+		case <-wake:
 		case <-retry:
 		case facts := <-learned:
-			l.runner.Learn(facts)
+			l.Runner.Learn(facts)
 		case <-ctx.Done():
 		}
 	}
@@ -134,17 +129,17 @@ func next(report backend.Report, err error, pause **wait.Backoff) time.Duration 
 
 // say logs what a pass repaired and took over, what admission changed, and what it
 // found if that is not what the last one found.
-func (l *loop) say(report backend.Report, err error) {
+func (l *Loop) say(report backend.Report, err error) {
 	for _, w := range report.Written {
 		if c := w.Repaired; c != nil {
-			l.logger.Info("repaired", "object", c.Object.String(), "objectName", c.Key.Name, "fields", c.Fields, "from",
+			l.Log.Info("repaired", "object", c.Object.String(), "objectName", c.Key.Name, "fields", c.Fields, "from",
 				c.Others)
 		}
 		if t := w.TakenOver; t != nil {
-			l.logger.Info("taken over", "object", t.Object.String(), "objectName", t.Key.Name, "from", t.From)
+			l.Log.Info("taken over", "object", t.Object.String(), "objectName", t.Key.Name, "from", t.From)
 		}
 		if r := w.Rewritten; r != nil {
-			l.logger.Info("changed by admission", "object", r.Object.String(), "objectName", r.Key.Name, "fields", r.Fields)
+			l.Log.Info("changed by admission", "object", r.Object.String(), "objectName", r.Key.Name, "fields", r.Fields)
 		}
 	}
 	last := l.said
@@ -153,22 +148,22 @@ func (l *loop) say(report backend.Report, err error) {
 		l.said.failed = err.Error()
 	}
 	if l.said.failed != "" && l.said.failed != last.failed {
-		l.logger.Error("pass failed", "error", l.said.failed)
+		l.Log.Error("pass failed", "error", l.said.failed)
 	}
 	last.failed = l.said.failed
 	switch {
 	case l.said == last:
 	case report.Waiting != "":
-		l.logger.Info("waiting", "detail", report.Waiting)
+		l.Log.Info("waiting", "detail", report.Waiting)
 	default:
-		l.logger.Info("pass", "gate", string(report.Decision), "reason", report.Finding.Reason, "detail",
+		l.Log.Info("pass", "gate", string(report.Decision), "reason", report.Finding.Reason, "detail",
 			report.Finding.Message)
 	}
 }
 
 // learn asks the backend about itself when it has started anew. Pods that were
 // not ready in between count as a start.
-func (l *loop) learn(ctx context.Context, report backend.Report, learned chan<- backend.Facts) {
+func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- backend.Facts) {
 	if report.Start == l.asked || report.Waiting != "" && report.Start == (backend.Start{}) {
 		return
 	}
@@ -178,7 +173,7 @@ func (l *loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 		return
 	}
 	ctx, l.stopAsk = context.WithCancel(ctx)
-	go l.ask(ctx, func(facts backend.Facts) {
+	go l.Ask(ctx, func(facts backend.Facts) {
 		select {
 		case learned <- facts:
 		case <-ctx.Done():

@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"context"
@@ -9,30 +9,31 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
-// door is a way into the proxy that is open to this process alone, behind login and policies: what the server has is
+// Door is a way into the proxy that is open to this process alone, behind login and policies: what the server has is
 // counted, and not what one caller may use of it. It needs no credential that could be stolen, since no connection
 // leaves the process.
-type door struct {
+type Door struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	close  func()
 }
 
-func newDoor() *door {
-	d := &door{conns: make(chan net.Conn), closed: make(chan struct{})}
+// NewDoor makes one.
+func NewDoor() *Door {
+	d := &Door{conns: make(chan net.Conn), closed: make(chan struct{})}
 	d.close = sync.OnceFunc(func() { close(d.closed) })
 	return d
 }
 
-// serves has the proxy answer at the door.
-func (d *door) serves(front *proxy.Proxy) *http.Server {
+// Server has the proxy answer at the door.
+func (d *Door) Server(front *proxy.Proxy) *http.Server {
 	server := front.Server()
 	server.Handler = front.Inside()
 	return server
 }
 
-// dial is for http.Transport, whatever host it asks for.
-func (d *door) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+// Dial is for http.Transport, whatever host it asks for.
+func (d *Door) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case d.conns <- theirs:
@@ -45,7 +46,7 @@ func (d *door) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // Accept implements net.Listener.
-func (d *door) Accept() (net.Conn, error) {
+func (d *Door) Accept() (net.Conn, error) {
 	select {
 	case conn := <-d.conns:
 		return conn, nil
@@ -55,15 +56,15 @@ func (d *door) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (d *door) Close() error {
+func (d *Door) Close() error {
 	d.close()
 	return nil
 }
 
 // Addr implements net.Listener.
-func (d *door) Addr() net.Addr { return inside{} }
+func (d *Door) Addr() net.Addr { return inside{} }
 
-// inside is the address of a door.
+// inside is the address of a Door.
 type inside struct{}
 
 func (inside) Network() string { return "pipe" }

@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"net/http"

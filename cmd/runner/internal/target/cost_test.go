@@ -2,7 +2,7 @@
 
 // The race detector's own allocations would be counted.
 
-package main
+package target
 
 import (
 	"fmt"
@@ -47,9 +47,9 @@ func twenty() *runconfig.Authorization {
 func TestAGuardAllocatesLittle(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello","path":"/tmp/a"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	issuer := oidctest.New(t)
-	run := sample(t, guardedBy(issuer.URL))
+	run := sample(guardedBy(issuer.URL))
 	run.Proxy.Authentication.CABundle, run.Proxy.Authentication.Scopes = nil, nil
-	s := settings{run: run}
+	to := &Target{Config: Config{Run: run}}
 	token := issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{
 		"iss": issuer.URL, "sub": "ann", "aud": endpoint, "exp": time.Now().Unix() + 600, "team": []string{"blue", "red"},
 		"email": "ann@example.com", "level": 4, "iat": time.Now().Unix(), "jti": "b7c1d2f0", "azp": "desktop",
@@ -66,13 +66,13 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		{"a token", nil, 18, 2700},
 		{"a token and 20 policies", twenty(), 92, 7900},
 	} {
-		s.run.Proxy.Authorization = tc.policies
+		to.Run.Proxy.Authorization = tc.policies
 		logger := slog.New(slog.NewJSONHandler(discard{}, nil))
-		who, err := login(s, logger)
+		who, err := to.login(logger)
 		if err != nil {
 			t.Fatal(err)
 		}
-		front, err := guard(s.run, who, budget.New(budget.Default), logger)
+		front, err := to.guard(who, budget.New(budget.Default), logger)
 		if err != nil {
 			t.Fatal(err)
 		}

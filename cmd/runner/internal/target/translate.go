@@ -1,4 +1,4 @@
-package main
+package target
 
 import (
 	"log/slog"
@@ -11,28 +11,26 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
 // translate is what lets clients of either era of MCP use the backend. It stands behind the guard: policies judge what
 // a client sent, and filter what it gets.
-func translate(
-	trustForwarded, bridged bool, content func() string, login *oidc.Login, memory *budget.Budget,
-	logger *slog.Logger,
+func (t *Target) translate(
+	loggedIn bool, memory *budget.Budget, log *slog.Logger,
 ) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
-	probeTime := time.Duration(0)
-	if bridged {
-		probeTime = startPatience
+	probeTime, trusts := time.Duration(0), t.Run.Proxy.TrustForwardedHeaders
+	if t.Run.Bridged() {
+		probeTime = era.BridgePatience
 	}
 	return func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 		return era.New(era.Config{
-			Caller:     func(r *http.Request) string { return identity(r, login != nil, trustForwarded) },
-			Credential: func(name string) bool { return credential(name, trustForwarded) },
-			Content:    content,
+			Caller:     func(r *http.Request) string { return identity(r, loggedIn, trusts) },
+			Credential: func(name string) bool { return credential(name, trusts) },
+			Content:    t.runs,
 			ProbeTime:  probeTime,
-			Failed:     failed, Log: logger, Memory: memory,
+			Failed:     failed, Log: log, Memory: memory,
 		}, pass, send)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
 )
 
 func overSSE(r *runconfig.Remote) { r.Transport = "sse" }
@@ -45,19 +46,23 @@ func old(t *testing.T) http.Handler {
 	})
 }
 
+// beside is the proxy of a server at another address.
+func beside(first *bench, ip string) target.Config {
+	config := first.to.Config
+	config.PodIP, config.Peers = ip, netip.AddrPortFrom(netip.MustParseAddr(ip), first.to.Here().Port()).String()
+	return config
+}
+
 // twoProxies are two proxies with bridges of their own, and one URL at which each request
 // gets to the other one than the request before.
-func twoProxies(t *testing.T, handler http.Handler) (first, second settings, service string) {
+func twoProxies(t *testing.T, handler http.Handler) (first, second *bench, service string) {
 	t.Helper()
 	first = elsewhere(t, handler, overSSE)
-	second = first
-	second.podIP = netip.MustParseAddr("127.0.0.2")
-	second.peers = netip.AddrPortFrom(second.podIP, first.here.Port()).String()
-	second = serveElsewhere(t, second)
+	second = proxied(t, beside(first, "127.0.0.2"))
 	var turns [2]http.Handler
-	for i, s := range []settings{first, second} {
+	for i, s := range []*bench{first, second} {
 		turns[i] = &httputil.ReverseProxy{
-			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: s.calls}) },
+			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: s.address}) },
 			FlushInterval: -1, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		}
 	}
@@ -108,8 +113,8 @@ func TestAServerElsewhereOfHTTPAndSSEServesClientsOfAllTransportsAtEachProxy(t *
 // A session ends with the proxy that has it, and its address tells nothing to another.
 func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	first, second, _ := twoProxies(t, old(t))
-	post := func(at settings, id, body string) (int, string, string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at.calls+"/mcp",
+	post := func(at *bench, id, body string) (int, string, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at.address+"/mcp",
 			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +142,7 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	if status, _, text = post(second, id, ping); status != http.StatusOK {
 		t.Fatalf("through the other proxy: HTTP %d with %s", status, text)
 	}
-	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+second.calls+"/mcp", nil)
+	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+second.address+"/mcp", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,15 +154,14 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	}
 	defer response.Body.Close()
 	// Another proxy has the address: with other keys, as one of another server would.
-	gone := first
-	gone.sessions, gone.podIP = t.TempDir(), netip.MustParseAddr("127.0.0.3")
-	gone.peers = netip.AddrPortFrom(gone.podIP, first.here.Port()).String()
+	gone := beside(first, "127.0.0.3")
+	gone.Sessions = t.TempDir()
 	key := []byte(strings.Repeat("x", 32))
-	if err := os.WriteFile(filepath.Join(gone.sessions, runconfig.SessionKey), key, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(gone.Sessions, runconfig.SessionKey), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stranger := serveElsewhere(t, gone)
-	for name, at := range map[string]string{"a stranger": stranger.podIP.String(), "nobody": "127.0.0.4"} {
+	stranger := proxied(t, gone)
+	for name, at := range map[string]string{"a stranger": gone.PodIP, "nobody": "127.0.0.4"} {
 		id := sealedAt(t, first, at)
 		status, _, text = post(second, id, ping)
 		if status != http.StatusNotFound || !strings.Contains(text, "SessionNotFound") {
@@ -170,29 +174,29 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 // Every call is one between proxies, which know each other by the key.
 func TestWithoutAKeyNothingElsewhereIsServedOverHTTPAndSSE(t *testing.T) {
 	first := elsewhere(t, old(t), overSSE)
-	keyless := first
-	keyless.sessions, keyless.peers = t.TempDir(), "127.0.0.1:0"
-	keyless = serveElsewhere(t, keyless)
+	without := first.to.Config
+	without.Sessions = t.TempDir()
+	keyless := proxied(t, without)
 	facts, err := keyless.learn(t.Context())
 	f := facts.Answers
 	if err == nil || f.Reason != "NotAnswering" || !strings.Contains(f.Message, "the server at spec.url is not asked: ") ||
 		!strings.Contains(f.Message, "has no key for session ids") {
 		t.Errorf("it says %+v (%v)", f, err)
 	}
-	if keyless.readiness()(t.Context()) || !first.readiness()(t.Context()) {
-		t.Errorf("ready: %t without a key, %t with one", keyless.readiness()(t.Context()), first.readiness()(t.Context()))
+	if keyless.Ready()(t.Context()) || !first.Ready()(t.Context()) {
+		t.Errorf("ready: %t without a key, %t with one", keyless.Ready()(t.Context()), first.Ready()(t.Context()))
 	}
 	strangersReadNothing(t, keyless, first)
 }
 
 // strangersReadNothing expects that only who has a key of the proxy's sessions gets to its bridge.
-func strangersReadNothing(t *testing.T, first, stranger settings) {
+func strangersReadNothing(t *testing.T, first, stranger *bench) {
 	t.Helper()
 	for name, config := range map[string]*tls.Config{
 		"no key":      {InsecureSkipVerify: true},
 		"another key": peersOf(t, stranger),
 	} {
-		conn, err := tls.Dial("tcp", first.here.String(), config)
+		conn, err := tls.Dial("tcp", first.to.Here().String(), config)
 		if err == nil {
 			_, _ = fmt.Fprint(conn, "GET /mcp HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n")
 			if n, err := conn.Read(make([]byte, 1)); err == nil {
@@ -203,19 +207,19 @@ func strangersReadNothing(t *testing.T, first, stranger settings) {
 	}
 }
 
-func sealedAt(t *testing.T, s settings, address string) string {
+func sealedAt(t *testing.T, s *bench, address string) string {
 	t.Helper()
-	id, err := s.keys().Seal(session.Caller{},
-		session.Session{Pod: netip.AddrPortFrom(netip.MustParseAddr(address), s.here.Port()), ID: "x", Issued: time.Now()})
+	pod := netip.AddrPortFrom(netip.MustParseAddr(address), s.to.Here().Port())
+	id, err := s.to.Keys().Seal(session.Caller{}, session.Session{Pod: pod, ID: "x", Issued: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
-func peersOf(t *testing.T, s settings) *tls.Config {
+func peersOf(t *testing.T, s *bench) *tls.Config {
 	t.Helper()
-	config, err := s.keys().Peers()
+	config, err := s.to.Keys().Peers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +295,7 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 				!strings.Contains(f.Message, tc.says) {
 				t.Errorf("it says %+v (%v), want %s: %s", f, err, tc.reason, tc.says)
 			}
-			if s.readiness()(t.Context()) || reached.Load() {
+			if s.Ready()(t.Context()) || reached.Load() {
 				t.Errorf("it is ready, or another host was reached: %t", reached.Load())
 			}
 		})
@@ -301,7 +305,7 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 // A bridge gives each caller a share; no server elsewhere is told who calls.
 func TestOnlyABridgeIsToldWhoCalls(t *testing.T) {
 	for transport, want := range map[string]bool{"sse": true, "streamable-http": false} {
-		if got := bridged(runconfig.RunConfig{Remote: &runconfig.Remote{Transport: transport}}); got != want {
+		if got := (runconfig.RunConfig{Remote: &runconfig.Remote{Transport: transport}}).Bridged(); got != want {
 			t.Errorf("%s: %t", transport, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package probe
 
 import (
 	"context"
@@ -72,13 +72,13 @@ func TestAProxyAsksAProgramThatStartsSlowlyOnce(t *testing.T) {
 	}})
 	t.Cleanup(b.Close)
 	s := at(t, b)
-	s.run.Backend.Transport, s.run.Backend.Bridge = "stdio", &runconfig.Bridge{Sessions: 100}
+	s.Server.Backend.Transport, s.Server.Backend.Bridge = "stdio", &runconfig.Bridge{Sessions: 100}
 	s = through(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ready, told := make(chan bool, 1), make(chan backend.Facts, 1)
-	go func() { ready <- s.readiness()(ctx) }()
-	go s.ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told <- facts })
+	go func() { ready <- s.Ready()(ctx) }()
+	go s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told <- facts })
 	select {
 	case <-ready:
 		t.Fatal("it is ready before its program is up, or asks anew")

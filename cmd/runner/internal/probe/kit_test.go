@@ -1,0 +1,103 @@
+package probe
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
+)
+
+// bench is a server, and who asks it.
+type bench struct {
+	*Prober
+	// address is where it serves.
+	address string
+	// to is the target of the proxy between; nil where the server itself is asked.
+	to *target.Target
+}
+
+func at(t *testing.T, handler http.Handler) *bench {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	address := s.Listener.Addr().String()
+	return &bench{address: address, Prober: &Prober{
+		Endpoint: "http://echo-proxy.team.svc:8000/mcp",
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+		Server: runconfig.RunConfig{
+			Server:  runconfig.Server{Namespace: "team", Name: "echo"},
+			Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
+		},
+	}}
+}
+
+// through puts the real proxy between the prober and a backend.
+func through(t *testing.T, backend *bench) *bench {
+	t.Helper()
+	return proxied(t, target.Config{
+		Run: backend.Server, Backend: "http://" + backend.address, Sessions: sessionKey(t),
+	})
+}
+
+// proxied is the real proxy of a server, and who asks it behind login and policies.
+func proxied(t *testing.T, config target.Config) *bench {
+	t.Helper()
+	to, err := target.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	peers, err := to.ServePeers(t.Context(), log, make(chan error, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { peers.End(time.Now()) })
+	serves, _, err := to.Proxy(budget.New(budget.Default), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, door := proxy.New(serves), NewDoor()
+	inside := door.Server(front)
+	go func() { _ = inside.Serve(door) }()
+	t.Cleanup(func() { _ = inside.Close() })
+	return &bench{
+		address: at(t, front).address, to: to,
+		Prober: &Prober{Server: config.Run, Endpoint: to.Endpoint(), Dial: door.Dial},
+	}
+}
+
+// sessionKey is a directory with a key of session ids.
+func sessionKey(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, runconfig.SessionKey), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func answer(status int, header, value, body string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(header, value)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+}
+
+func plain(status int) http.Handler {
+	return answer(status, "Content-Type", "text/plain", "who are you?")
+}

@@ -1,0 +1,74 @@
+package target
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+)
+
+// The name of the backend's pods is whole: no resolver looks for it in a domain that others answer for.
+func TestTheNameOfThePodsIsWhole(t *testing.T) {
+	run := runconfig.RunConfig{}
+	run.Server.Name, run.Server.Namespace = "echo", "team"
+	const inACluster = "search team.svc.k8s.example svc.k8s.example k8s.example corp.example\n" +
+		"nameserver 10.0.0.10\noptions ndots:5\n"
+	for resolv, want := range map[string]string{
+		"":         "echo-backend-headless.team.svc.cluster.local.",
+		inACluster: "echo-backend-headless.team.svc.k8s.example.",
+	} {
+		if got := (&Target{Config: Config{Run: run, Resolv: resolv}}).whole("echo-backend-headless"); got != want {
+			t.Errorf("with %q it is %s, not %s", resolv, got, want)
+		}
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	for want, fields := range map[string][]string{
+		"": nil,
+		"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it": {
+			"spec.oidcConfigRef",
+		},
+		"NotEnforced: spec.oidcConfigRef, spec.toolConfigRef are set, and this version does not enforce them": {
+			"spec.oidcConfigRef", "spec.toolConfigRef",
+		},
+	} {
+		if got := refusal(fields); got != want {
+			t.Errorf("%v: got %q", fields, got)
+		}
+	}
+}
+
+func TestNamesOfOurs(t *testing.T) {
+	run := sample(func(r *runconfig.RunConfig) { r.Proxy.PublicURL = "https://mcp.example.com:8443/echo" })
+	for resolv, domains := range map[string][]string{
+		"": {"cluster.local"},
+		"search team.svc.cluster.local svc.cluster.local cluster.local\n":          {"cluster.local"},
+		"nameserver 10.0.0.10\nsearch team.svc.k8s.example. svc.k8s.example lan\n": {"cluster.local", "k8s.example"},
+		"search other.svc.evil.example svc.k8s.example\noptions ndots:5\n":         {"cluster.local"},
+	} {
+		want := []string{"echo-proxy", "echo-proxy.team", "echo-proxy.team.svc"}
+		for _, domain := range domains {
+			want = append(want, "echo-proxy.team.svc."+domain)
+		}
+		if got := (&Target{Config: Config{Run: run, Resolv: resolv}}).
+			hosts(); !slices.Equal(got, append(want, "mcp.example.com")) {
+			t.Errorf("%q: got %v", resolv, got)
+		}
+	}
+	for url, below := range map[string]bool{
+		run.Proxy.PublicURL: true, "https://mcp.example.com/": false,
+		"https://mcp.example.com": false, "": false,
+	} {
+		if belowPath(url) != below {
+			t.Errorf("%q: below a path is %v", url, !below)
+		}
+	}
+	to, err := New(Config{Run: run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to.backend.String() != "http://echo-backend:9443" || to.Endpoint() != "http://echo-proxy.team.svc:8000/mcp" {
+		t.Errorf("got backend %s, endpoint %s", to.backend, to.Endpoint())
+	}
+}

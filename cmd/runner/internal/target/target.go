@@ -1,0 +1,186 @@
+// Package target makes of the run config of a server what a proxy needs to serve it: where calls go, and what they meet
+// before. Nothing of a Target is another one's: not its keys, policies and sessions, nor what is known of its backend.
+//
+// target.go says where the server is, and what a proxy serves of it; login.go whose tokens are accepted, policies.go
+// which calls, translate.go who is told apart by the translation between the eras of MCP; names.go has the names of
+// proxy and backend; peers.go is the bridge that proxies in front of a remote server share.
+package target
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Config is what the process is told of a server.
+type Config struct {
+	Run runconfig.RunConfig
+	// Backend is scheme and host of the backend; its Service if empty.
+	Backend string
+	// Login, Remote and Sessions are the directories of the files that the login needs, of those for a server elsewhere,
+	// and of the keys of session ids.
+	Login, Remote, Sessions string
+	// Peers is the address on which other proxies call, and PodIP where they find this one: for a server elsewhere that
+	// needs a bridge.
+	Peers, PodIP string
+	// Resolv is the pod's resolv.conf, empty if it has none.
+	Resolv string
+	// UserAgent is the program, as the API server logs it.
+	UserAgent string
+}
+
+// Target is one server. Make it with New.
+type Target struct {
+	Config
+	// backend has scheme and host of the backend, and dials its host:port by its whole name: empty where Config.Backend
+	// or the run config's remote.url says it.
+	backend *url.URL
+	dials   string
+	// pods has the host:port whose addresses are those of the backend's ready pods, and podPort
+	// is the name by which a resolver tells on which port each listens; empty if it cannot.
+	pods, podPort string
+	// remote is the server elsewhere, nil for one with a backend.
+	remote *remote.Server
+	// standing is the port of the headless Service, 0 until it was seen.
+	standing atomic.Int32
+	// content names what all pods of the backend run, nil until it was seen.
+	content atomic.Pointer[string]
+	// podIP is Config.PodIP, and here where the other proxies call once that is known.
+	podIP netip.Addr
+	here  netip.AddrPort
+}
+
+// New finds where a server is. The error names what is wrong.
+func New(config Config) (*Target, error) {
+	t, run := &Target{Config: config}, config.Run
+	var err error
+	switch {
+	case run.Remote != nil:
+		if t.remote, err = remote.New(*run.Remote, config.Remote); err != nil {
+			return nil, err
+		}
+		t.backend = t.remote.URL
+		if !run.Remote.Bridged() {
+			return t, nil
+		}
+		if t.podIP, err = netip.ParseAddr(config.PodIP); err != nil {
+			return nil, fmt.Errorf("%s is %q: it is the address of the pod", runconfig.EnvPodIP, config.PodIP)
+		}
+	case config.Backend != "":
+		t.backend, err = url.Parse(config.Backend)
+		if err != nil || t.backend.Scheme == "" || t.backend.Host == "" || t.backend.Path != "" {
+			return nil, fmt.Errorf("--backend is %q: write scheme and host, for example http://127.0.0.1:8080", config.Backend)
+		}
+		t.pods = t.backend.Host
+	default: // the Service in front of the backend, whose name backends are told (Host)
+		name, port := run.Server.Name, strconv.Itoa(runconfig.CallPort)
+		t.backend = &url.URL{Scheme: "http", Host: net.JoinHostPort(workload.BackendName(name), port)}
+		t.dials = net.JoinHostPort(t.whole(workload.BackendName(name)), port)
+		t.pods = net.JoinHostPort(t.whole(workload.HeadlessName(name)), strconv.Itoa(int(run.Backend.PodPort())))
+		t.podPort = podtemplate.PortMCP
+	}
+	return t, nil
+}
+
+// Stand is told what there is of the backend.
+func (t *Target) Stand(now backend.Standing) {
+	if now == (backend.Standing{}) {
+		return // nothing was seen
+	}
+	t.standing.Store(now.PodPort)
+	t.content.Store(&now.Content)
+}
+
+// runs names what all pods of the backend run, or is era.Mixed. Where the API server cannot be asked nothing is known
+// of replacements.
+func (t *Target) runs() string {
+	if content := t.content.Load(); content != nil {
+		return cmp.Or(*content, era.Mixed)
+	}
+	return ""
+}
+
+// Proxy is how a proxy serves the server, with who may log in: nil where everybody may call. It fails for policies that
+// cannot be read.
+func (t *Target) Proxy(memory *budget.Budget, log *slog.Logger) (proxy.Config, *oidc.Login, error) {
+	login, err := t.login(log)
+	if err != nil {
+		return proxy.Config{}, nil, err
+	}
+	guard, err := t.guard(login, memory, log)
+	if err != nil {
+		return proxy.Config{}, nil, err
+	}
+	to, far := t.backend, t.remote
+	if t.here.IsValid() { // the proxies' bridges are the backend
+		to, far = &url.URL{Scheme: "http", Host: t.here.String()}, nil
+	}
+	serves := t.Run.Proxy
+	return proxy.Config{
+		Guard:                 guard,
+		Translate:             t.translate(login != nil, memory, log),
+		Path:                  serves.Path,
+		BelowPath:             belowPath(serves.PublicURL),
+		Backend:               to,
+		Dials:                 t.dials,
+		Remote:                far,
+		AllowedOrigins:        serves.AllowedOrigins,
+		Hosts:                 t.hosts(),
+		TrustForwardedHeaders: serves.TrustForwardedHeaders,
+		Refusal:               refusal(t.Run.NotEnforced),
+		Sessions:              t.sessions(),
+		Bridged:               t.Run.Bridged(),
+		Memory:                memory,
+		Log:                   log,
+	}, login, nil
+}
+
+// sessions is how the backend's sessions are found. A server that runs elsewhere keeps its sessions where spec.url
+// says.
+func (t *Target) sessions() *proxy.Sessions {
+	content := t.Run.Rendering.Backend
+	if far := t.Run.Remote; far != nil {
+		at := sha256.Sum256([]byte(far.Transport + " " + far.URL))
+		content = hex.EncodeToString(at[:])
+	}
+	return &proxy.Sessions{
+		Keys: t.Keys(), Pods: t.pods, PodPort: t.podPort, Standing: &t.standing, Self: t.here, Content: content,
+	}
+}
+
+// Keys are those of the server's sessions.
+func (t *Target) Keys() *session.Keys {
+	return session.Follow(t.Sessions, t.Run.Proxy.SessionSecret, t.Run.Server.UID)
+}
+
+// refusal is what callers read while the spec asks for something that this
+// version does not do, empty while it does not.
+func refusal(notEnforced []string) string {
+	switch len(notEnforced) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("NotEnforced: %s is set, and this version does not enforce it", notEnforced[0])
+	default:
+		return fmt.Sprintf("NotEnforced: %s are set, and this version does not enforce them", strings.Join(notEnforced, ", "))
+	}
+}
