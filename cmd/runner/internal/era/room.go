@@ -34,7 +34,7 @@ func expected(header http.Header, streamed bool, size int) int64 {
 // grow waits for the room that an answer may need, before it becomes long. What the backend sends meanwhile waits for
 // that.
 func (r *room) grow(ctx context.Context, size int, expected int64) error {
-	if size <= budget.Long || r.has >= r.memory.AnswerRoom(int64(size)) {
+	if size <= budget.Long || r.holds(r.memory.AnswerRoom(int64(size))) {
 		return nil
 	}
 	r.giveBack()
@@ -51,6 +51,13 @@ func (r *room) grow(ctx context.Context, size int, expected int64) error {
 	}
 	r.lease, r.has = lease, n
 	return nil
+}
+
+// holds reports whether there is so much room already. It may be left meanwhile.
+func (r *room) holds(n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.has >= n
 }
 
 // leave gives the room back for good.

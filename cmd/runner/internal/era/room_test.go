@@ -101,3 +101,23 @@ func TestALongAnswerIsCopiedOnce(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A client may leave at any moment of what its backend says.
+func TestARoomIsLeftWhileItGrows(t *testing.T) {
+	memory := budget.New(0)
+	for range 100 {
+		r := &room{memory: memory, who: "ann"}
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			r.leave()
+		}()
+		for size := budget.Long; size < budget.Long+10; size++ {
+			_ = r.grow(t.Context(), size, int64(size)) // which fails once it is left
+		}
+		<-left
+	}
+	if _, err := memory.Answers.Take("ann", int64(share.Half(8<<20))); err != nil {
+		t.Error("something is kept")
+	}
+}
