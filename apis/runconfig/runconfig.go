@@ -74,9 +74,29 @@ type RunConfig struct {
 	Rendering Rendering `json:"rendering"`
 }
 
+// Target is one server that a proxy serves: what a call for it meets, and where it goes.
+type Target struct {
+	Server      Server
+	Backend     Backend
+	Remote      *Remote
+	Proxy       Proxy
+	NotEnforced []string
+	Rendering   Rendering
+}
+
+// Targets are the servers of a run config, by the path at which its proxy serves each. The format has one, whose fields
+// are the run config's own: with a map in it the content of every server would have another hash, and its pods be
+// replaced.
+func (c RunConfig) Targets() map[string]Target {
+	return map[string]Target{c.Proxy.Path: {
+		Server: c.Server, Backend: c.Backend, Remote: c.Remote, Proxy: c.Proxy, NotEnforced: c.NotEnforced,
+		Rendering: c.Rendering,
+	}}
+}
+
 // Bridged reports whether a bridge is called, which may start a server first, and is told who calls.
-func (c RunConfig) Bridged() bool {
-	return c.Backend.Bridge != nil || c.Remote != nil && c.Remote.Bridged()
+func (t Target) Bridged() bool {
+	return t.Backend.Bridge != nil || t.Remote != nil && t.Remote.Bridged()
 }
 
 // Rendering are hashes of pod templates without what they are told of each other: lower-case hexadecimal SHA-256.

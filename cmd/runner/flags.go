@@ -22,8 +22,9 @@ import (
 // settings are what the runner is told: the run config, and the revision that its
 // pod was made for, frozen in the environment.
 type settings struct {
-	to     *target.Target
-	runner *backend.Runner
+	run     runconfig.RunConfig
+	targets map[string]*target.Target // by the path at which each is served
+	runner  *backend.Runner
 	// calls and probes are the addresses to listen on.
 	calls, probes string
 	logLevel      slog.Level
@@ -36,7 +37,7 @@ type settings struct {
 // nothing will be applied. It returns
 // flag.ErrHelp, after writing to usage, if help was asked for.
 func read(args []string, getenv func(string) (string, bool), usage io.Writer) (settings, error) {
-	s, config := settings{}, target.Config{UserAgent: userAgent()}
+	s, config := settings{targets: map[string]*target.Target{}}, target.Config{UserAgent: userAgent()}
 	var path string
 	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error is one line, without the list of flags
@@ -66,7 +67,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	if err != nil {
 		return settings{}, fmt.Errorf("reading the run config: %w", err)
 	}
-	if config.Run, err = runconfig.Decode(data); err != nil {
+	if s.run, err = runconfig.Decode(data); err != nil {
 		return settings{}, fmt.Errorf("reading %s: %w", path, err)
 	}
 	resolv, err := os.ReadFile("/etc/resolv.conf")
@@ -76,12 +77,15 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	config.Resolv = string(resolv)
 	config.PodIP, _ = getenv(runconfig.EnvPodIP)
 	if s.calls == "" {
-		s.calls = net.JoinHostPort("", strconv.Itoa(int(config.Run.Proxy.Port)))
+		s.calls = net.JoinHostPort("", strconv.Itoa(int(s.run.Proxy.Port)))
 	}
-	if s.to, err = target.New(config); err != nil {
-		return settings{}, err
+	for path, run := range s.run.Targets() {
+		config.Run = run
+		if s.targets[path], err = target.New(config); err != nil {
+			return settings{}, err
+		}
 	}
-	s.runner = &backend.Runner{Run: config.Run}
+	s.runner = &backend.Runner{Run: s.run}
 	if s.runner.Env, s.runner.EnvErr = mark(getenv); s.runner.EnvErr == nil {
 		// Whoever may write ConfigMaps or pods may have put another in the place of this
 		// pod's: without its policies, or with other origins.

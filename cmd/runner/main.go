@@ -14,11 +14,13 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,11 +36,12 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge/program"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/call"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probe"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probes"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
-	"github.com/freehold-dev/freehold/controllers/backend"
 )
 
 // version is set by the linker.
@@ -67,7 +70,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "freehold-runner:", err)
 		os.Exit(misconfigured)
 	}
-	run := s.to.Run
+	run := s.run
 	logger := slog.New(s.logFormat.Handler(os.Stderr, s.logLevel)).
 		With("namespace", run.Server.Namespace, "server", run.Server.Name, "generation", run.Workload.Generation)
 	log.SetLogger(logr.FromSlogHandler(logger.Handler()))
@@ -86,18 +89,9 @@ func main() {
 func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Logger) error {
 	logger.Info("starting", "version", version)
 	failed := make(chan error, 4)
-	peers, err := s.to.ServePeers(ctx, logger, failed)
+	front, server, end, err := s.front(ctx, memory, logger, failed)
 	if err != nil {
 		return err
-	}
-	config, who, err := s.to.Proxy(memory, logger)
-	if err != nil {
-		return err
-	}
-	front := proxy.New(config)
-	server := front.Server()
-	if who != nil {
-		server.Handler = who.Describe(server.Handler)
 	}
 	calls, err := proxy.Listen(ctx, s.calls)
 	if err != nil {
@@ -110,22 +104,23 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	calls = budget.Listen(calls, memory.Connections, budget.MaxFields)
 	probing = budget.Listen(probing, share.New(probes.MaxConnections, share.Half(probes.MaxConnections)), probes.MaxFields)
 	door := probe.NewDoor()
-	prober := &probe.Prober{Server: s.to.Run, Endpoint: s.to.Endpoint(), Dial: door.Dial, Version: version}
 	state := &probes.State{Metrics: measured(front)}
 	probeServer := state.Server()
 	go proxy.Serve(server, calls, failed)
 	go proxy.Serve(door.Server(front), door, failed)
 	go proxy.Serve(probeServer, probing, failed)
-	if len(s.to.Run.NotEnforced) > 0 {
-		state.Answered() // the refusal is the answer
-	} else {
-		go state.Await(ctx, prober.Ready())
+	var ready []func(context.Context) bool
+	for path, to := range s.targets {
+		prober := &probe.Prober{Server: to.Run, Endpoint: to.Endpoint(), Dial: door.Dial, Version: version}
+		ready = append(ready, prober.Ready())
+		if path == s.run.Proxy.Path { // whose backend it applies
+			loop := backendloop.Loop{
+				Runner: s.runner, UserAgent: userAgent(), Ask: prober.Ask, Stand: to.Stand, Log: logger,
+			}
+			go loop.Run(ctx)
+		}
 	}
-	loop := backendloop.Loop{
-		Runner: s.runner, UserAgent: userAgent(), Stand: s.to.Stand, Log: logger,
-		Ask: func(ctx context.Context, tell func(backend.Facts)) { prober.Ask(ctx, logger, tell) },
-	}
-	go loop.Run(ctx)
+	go state.Await(ctx, ready...)
 
 	select {
 	case err := <-failed:
@@ -134,12 +129,39 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	}
 	logger.Info("draining")
 	state.Drain()
-	budget := proxy.BudgetOf(time.Duration(cmp.Or(s.to.Run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
+	budget := proxy.BudgetOf(time.Duration(cmp.Or(s.run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
 	until := time.Now().Add(budget.Propagation + budget.Calls + budget.Last)
 	front.Drain(server, budget)
-	peers.End(until.Add(lastCalls))
+	end(until.Add(lastCalls))
 	logger.Info("drained")
 	return probeServer.Close()
+}
+
+// front serves all targets. It tells failed where what goes with one cannot be served any more.
+func (s settings) front(
+	ctx context.Context, memory *budget.Budget, logger *slog.Logger, failed chan<- error,
+) (front *proxy.Proxy, server *http.Server, end func(until time.Time), err error) {
+	served, logins, ends := map[string]proxy.Config{}, []*oidc.Login{}, []func(time.Time){}
+	for _, path := range slices.Sorted(maps.Keys(s.targets)) {
+		to := s.targets[path]
+		end, err := to.ServePeers(ctx, logger, failed)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		config, login, err := to.Proxy(memory, logger)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		ends, logins, served[path] = append(ends, end), append(logins, login), config
+	}
+	front = proxy.New(proxy.Process{Memory: memory, Log: logger}, served)
+	server = front.Server()
+	server.Handler = pipeline.Chain(server.Handler, oidc.Describe(logins...))
+	return front, server, func(until time.Time) {
+		for _, end := range ends {
+			end(until)
+		}
+	}, nil
 }
 
 // measured answers with what a proxy has counted, and what the process takes.

@@ -33,7 +33,7 @@ type Loop struct {
 	// UserAgent is the program, as the API server logs it.
 	UserAgent string
 	// Ask asks the backend what it is, and tells what it learned.
-	Ask func(ctx context.Context, tell func(backend.Facts))
+	Ask func(ctx context.Context, log *slog.Logger, tell func(backend.Facts))
 	// Stand is told what there is of the backend.
 	Stand func(backend.Standing)
 	Log   *slog.Logger
@@ -173,7 +173,7 @@ func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 		return
 	}
 	ctx, l.stopAsk = context.WithCancel(ctx)
-	go l.Ask(ctx, func(facts backend.Facts) {
+	go l.Ask(ctx, l.Log, func(facts backend.Facts) {
 		select {
 		case learned <- facts:
 		case <-ctx.Done():

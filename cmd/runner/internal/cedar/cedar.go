@@ -31,8 +31,6 @@ type Config struct {
 	Policies *authz.Policies
 	// Refuse answers a request that is not passed on to next.
 	Refuse func(w http.ResponseWriter, r *http.Request, next http.Handler, refusal Refusal)
-	// Failed answers a request whose body cannot be read.
-	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Audit receives a line for each decision; nil for none.
 	Audit *slog.Logger
 	// Memory is what answers have; nil is that of the default limit.
@@ -122,7 +120,7 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 			j.audit(r, decided{detail: "the body is too long"})
 		}
-		j.config.Failed(w, r, err)
+		pipeline.Of(r.Context()).Target.Failed(w, r, err)
 		return
 	case refusal != nil:
 		j.config.Refuse(w, r, j.next, *refusal)

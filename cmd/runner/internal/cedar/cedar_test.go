@@ -73,9 +73,6 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 			}[r.Reason])
 			fmt.Fprintf(w, "%s: %s", r.ID, r.Message)
 		},
-		Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
-		},
 	}
 	if audit != nil {
 		config.Audit = slog.New(slog.NewJSONHandler(audit, nil))

@@ -42,9 +42,6 @@ func TestNoArgumentReachesAServerUnderAnotherName(t *testing.T) {
 			Refuse: func(w http.ResponseWriter, _ *http.Request, _ http.Handler, r Refusal) {
 				http.Error(w, r.Message, map[Reason]int{Unclear: http.StatusBadRequest}[r.Reason])
 			},
-			Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-			},
 		})(backend), budget.New(budget.Default), nil)
 		for _, arguments := range []string{
 			`{"path":"/data/a","Path":"/etc/shadow"}`, `{"PATH":"/etc/shadow"}`, `{"path":"/data/a","\u0050ATH":"/etc/shadow"}`,

@@ -57,8 +57,6 @@ type Config struct {
 	Content func() string
 	// ProbeTime is how long the backend may take to tell which eras it speaks: ten seconds if zero.
 	ProbeTime time.Duration
-	// Failed answers a request whose body cannot be read.
-	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Log receives what was found of the backend.
 	Log *slog.Logger
 	// Memory is what answers have; nil is that of the default limit.
@@ -131,7 +129,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	messages, batch, err := body.Messages(r)
 	var malformed *budget.Malformed
 	if err != nil && !errors.As(err, &malformed) {
-		t.config.Failed(w, r, err)
+		pipeline.Of(r.Context()).Target.Failed(w, r, err)
 		return
 	}
 	if err != nil || batch || messages[0].Method == "" {

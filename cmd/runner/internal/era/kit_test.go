@@ -161,21 +161,19 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 	}
 	memory := budget.New(0)
 	memory.Calls = share.New(1<<10, 1<<10)
-	p := proxy.New(proxy.Config{
-		Path: "/mcp", Backend: address, Log: slog.New(slog.DiscardHandler), Memory: memory,
-		Guard: func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
-			return pipelinetest.As("X-Login", next)
-		},
-		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	log := slog.New(slog.DiscardHandler)
+	p := proxy.New(proxy.Process{Memory: memory, Log: log}, map[string]proxy.Config{"/mcp": {
+		Backend: address, Log: log,
+		Authenticate: func(next http.Handler) http.Handler { return pipelinetest.As("X-Login", next) },
+		Translate: func(next, send http.Handler) proxy.Translator {
 			config := era.Config{
-				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
-				Credential: proxy.APIKey, Memory: memory,
-				Log: slog.New(slog.DiscardHandler),
+				Caller:     func(r *http.Request) string { return r.Header.Get("X-Api-Key") },
+				Credential: proxy.APIKey, Memory: memory, Log: log,
 			}
 			edit(&config)
-			return era.New(config, pass, send)
+			return era.New(config, next, send)
 		},
-	})
+	}})
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = p.Server()
 	server.Start()

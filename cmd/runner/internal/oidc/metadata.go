@@ -3,7 +3,10 @@ package oidc
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 )
 
 // wellKnown is where the metadata of a protected resource is (RFC 9728, section
@@ -19,16 +22,26 @@ type resourceMetadata struct {
 	BearerMethods        []string `json:"bearer_methods_supported"`
 }
 
-// Describe serves the metadata of the protected resource, to everybody, and passes
-// all else on.
-func (l *Login) Describe(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == wellKnown || strings.HasPrefix(r.URL.Path, wellKnown+"/") {
-			l.metadata(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// Describe serves the metadata of the resources of logins, to everybody, and passes all else on. What is no resource's
+// path is taken for the first one's. It is nil without a login.
+func Describe(logins ...*Login) pipeline.Stage {
+	logins = slices.DeleteFunc(logins, func(l *Login) bool { return l == nil })
+	if len(logins) == 0 {
+		return nil
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			path, below := strings.CutPrefix(r.URL.Path, wellKnown)
+			if !below || path != "" && path[0] != '/' {
+				next.ServeHTTP(w, r)
+				return
+			}
+			at := strings.TrimSuffix(path, "/")
+			whose := slices.IndexFunc(logins,
+				func(l *Login) bool { return strings.TrimSuffix(l.config.Resource.Path, "/") == at })
+			logins[max(whose, 0)].metadata(w, r)
+		})
+	}
 }
 
 func (l *Login) metadata(w http.ResponseWriter, r *http.Request) {

@@ -50,7 +50,7 @@ func front(p *oidctest.Issuer, now func() time.Time, edit func(*Config)) http.Ha
 		fmt.Fprintf(w, "%s with %q", strings.Join(append([]string{caller.Subject}, caller.Groups...), " "),
 			r.Header.Get("Authorization"))
 	}))
-	return login.Describe(pipelinetest.Begin(guard, budget.New(budget.Default), nil))
+	return Describe(login)(pipelinetest.Begin(guard, budget.New(budget.Default), nil))
 }
 
 func send(h http.Handler, method, target string, header http.Header) *httptest.ResponseRecorder {

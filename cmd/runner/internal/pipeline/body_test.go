@@ -23,7 +23,7 @@ func begun(t *testing.T, memory *budget.Budget, body io.Reader, length int64) (*
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/mcp", body)
 	r.ContentLength = length
-	c := New(httptest.NewRecorder(), r, memory)
+	c := New(nil, httptest.NewRecorder(), r, memory)
 	c.Authenticated(authz.Caller{Issuer: "https://issuer.example.com", Subject: "ann"})
 	return r, c
 }
@@ -219,7 +219,7 @@ func TestBodyStaysAtItsEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end() // nothing waits for this call
 	r = r.WithContext(ctx)
-	New(httptest.NewRecorder(), r, budget.New(budget.Default))
+	New(nil, httptest.NewRecorder(), r, budget.New(budget.Default))
 	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
 		t.Fatalf("got %q, %v", body, err)
 	}

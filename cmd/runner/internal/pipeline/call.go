@@ -1,7 +1,7 @@
 // Package pipeline has the Call: one request of a client on its way through the handlers of a proxy or of a bridge.
 //
-// call.go has who calls, body.go what is said: both are found once, by the first handler that needs them, and every
-// other one asks the Call.
+// chain.go puts the handlers in order, call.go has who calls and whom, body.go what is said: each is found once, by the
+// first handler that needs it, and every other one asks the Call.
 package pipeline
 
 import (
@@ -17,6 +17,8 @@ import (
 
 // Call is one request of a client. Handlers that follow the one which makes it find it with Of.
 type Call struct {
+	// Target is the server that it is for.
+	Target Target
 	// Body is what the client says; nil for a request without a body.
 	Body *Body
 
@@ -26,9 +28,9 @@ type Call struct {
 	share   string
 }
 
-// New makes the call of a request, whose body it bounds in size and time. Memory is what the body has.
-func New(w http.ResponseWriter, r *http.Request, memory *budget.Budget) *Call {
-	c := &Call{memory: memory, address: r.RemoteAddr}
+// New makes the call of a request for a target, whose body it bounds in size and time. Memory is what the body has.
+func New(to Target, w http.ResponseWriter, r *http.Request, memory *budget.Budget) *Call {
+	c := &Call{Target: to, memory: memory, address: r.RemoteAddr}
 	c.Body = bounded(c, w, r)
 	return c
 }
@@ -70,7 +72,8 @@ func (c *Call) Payer() string {
 	return "address " + budget.Address(c.address)
 }
 
-// Alone is a context that has who sent the call, and nothing else of it.
+// Alone is a context that has who sent the call, and whom, and nothing else of it.
 func (c *Call) Alone() context.Context {
-	return (&Call{memory: c.memory, address: c.address, caller: c.caller, share: c.share}).In(context.Background())
+	return (&Call{Target: c.Target, memory: c.memory, address: c.address, caller: c.caller, share: c.share}).
+		In(context.Background())
 }

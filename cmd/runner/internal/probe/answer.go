@@ -114,7 +114,7 @@ func (r *reply) refused() bool {
 
 // unanswered words why no session came about: what answered, and what to write
 // instead. The words hold nothing that differs from one asking to the next.
-func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding {
+func unanswered(run runconfig.Target, r *reply, err error) conditions.Finding {
 	at := fmt.Sprintf("the backend at port %d", run.Backend.Port)
 	switch {
 	case run.Backend.Bridge != nil && r.bridged():

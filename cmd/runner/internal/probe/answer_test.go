@@ -58,7 +58,7 @@ func codes(t *testing.T, file string) map[string]string {
 }
 
 func TestWhoAnswered(t *testing.T) {
-	run := runconfig.RunConfig{}
+	run := runconfig.Target{}
 	run.Backend.Port, run.Backend.Path, run.Backend.Transport, run.Backend.Bridge = 8080, "/mcp", "stdio",
 		&runconfig.Bridge{}
 	for name, tc := range map[string]struct {

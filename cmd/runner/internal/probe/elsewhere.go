@@ -28,7 +28,7 @@ func unansweredElsewhere(server *runconfig.Remote, r *reply, err error) conditio
 		return conditions.False(v1alpha1.ReasonNotMCP, at+" answers MCP at length: "+errTooMuch.Error())
 	case r == nil && errors.Is(err, context.DeadlineExceeded):
 		return conditions.False(v1alpha1.ReasonNotAnswering,
-			fmt.Sprintf("%s does not answer MCP within %s", at, askTime(runconfig.RunConfig{Remote: server})))
+			fmt.Sprintf("%s does not answer MCP within %s", at, askTime(runconfig.Target{Remote: server})))
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer")
 	case bridged && r.reason == v1alpha1.ReasonNotAnswering, (bridged || r.ours()) && slices.Contains(refusals, r.reason):

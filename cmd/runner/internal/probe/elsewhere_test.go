@@ -47,7 +47,7 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 		e(&to)
 	}
 	return proxied(t, target.Config{
-		Run: runconfig.RunConfig{
+		Run: runconfig.Target{
 			Server: runconfig.Server{Kind: "MCPRemoteProxy", Namespace: "team", Name: "echo"},
 			Remote: &to, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
 		},

@@ -38,7 +38,7 @@ func at(t *testing.T, handler http.Handler) *bench {
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, address)
 		},
-		Server: runconfig.RunConfig{
+		Server: runconfig.Target{
 			Server:  runconfig.Server{Namespace: "team", Name: "echo"},
 			Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
 		},
@@ -61,16 +61,17 @@ func proxied(t *testing.T, config target.Config) *bench {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	peers, err := to.ServePeers(t.Context(), log, make(chan error, 1))
+	end, err := to.ServePeers(t.Context(), log, make(chan error, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { peers.End(time.Now()) })
+	t.Cleanup(func() { end(time.Now()) })
 	serves, _, err := to.Proxy(budget.New(budget.Default), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	front, door := proxy.New(serves), NewDoor()
+	front := proxy.New(proxy.Process{Log: log}, map[string]proxy.Config{config.Run.Proxy.Path: serves})
+	door := NewDoor()
 	inside := door.Server(front)
 	go func() { _ = inside.Serve(door) }()
 	t.Cleanup(func() { _ = inside.Close() })

@@ -52,7 +52,7 @@ const askAgain = time.Minute
 // Prober asks one server.
 type Prober struct {
 	// Server is what is asked, as the run config has it.
-	Server runconfig.RunConfig
+	Server runconfig.Target
 	// Endpoint is the URL at which clients in the cluster call it.
 	Endpoint string
 	// Dial connects to its proxy, whatever is asked for.
@@ -123,7 +123,7 @@ func lasts(reason string, attempts int, since time.Duration) bool {
 }
 
 // askTime is how long one asking may take: a bridge starts its server for the question of its era, and for a session.
-func askTime(run runconfig.RunConfig) time.Duration {
+func askTime(run runconfig.Target) time.Duration {
 	if run.Bridged() {
 		return 2 * era.BridgePatience
 	}
@@ -204,7 +204,7 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 
 var errNoList = errors.New("a list that it offers is not answered")
 
-func answered(run runconfig.RunConfig) string {
+func answered(run runconfig.Target) string {
 	if run.Remote != nil {
 		return "the server at spec.url answers MCP"
 	}

@@ -305,7 +305,7 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 // A bridge gives each caller a share; no server elsewhere is told who calls.
 func TestOnlyABridgeIsToldWhoCalls(t *testing.T) {
 	for transport, want := range map[string]bool{"sse": true, "streamable-http": false} {
-		if got := (runconfig.RunConfig{Remote: &runconfig.Remote{Transport: transport}}).Bridged(); got != want {
+		if got := (runconfig.Target{Remote: &runconfig.Remote{Transport: transport}}).Bridged(); got != want {
 			t.Errorf("%s: %t", transport, got)
 		}
 	}

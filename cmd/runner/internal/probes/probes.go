@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -86,11 +87,12 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// Await asks until the answer is yes, and calls Answered then; after that nothing
+// Await asks all until each answers yes, and calls Answered then; after that nothing
 // is asked any more. The pauses double from 0.1 to 2 seconds. It also returns when
 // ctx ends.
-func (s *State) Await(ctx context.Context, ask func(context.Context) bool) {
-	for pause := firstPause; !ask(ctx); pause = min(2*pause, lastPause) {
+func (s *State) Await(ctx context.Context, asks ...func(context.Context) bool) {
+	no := func(ask func(context.Context) bool) bool { return !ask(ctx) }
+	for pause := firstPause; slices.ContainsFunc(asks, no); pause = min(2*pause, lastPause) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

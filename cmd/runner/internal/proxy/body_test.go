@@ -63,8 +63,8 @@ func TestAnAnswerThatComesBeforeTheEndOfTheBody(t *testing.T) {
 		}
 		send("data: two\n\n")
 	}))
-	end := tardy{b.proxy.backend, make(chan struct{})}
-	b.proxy.reverse.Transport = end
+	end := tardy{b.target.backend, make(chan struct{})}
+	b.target.reverse.Transport = end
 	request := b.request(http.MethodPost, "/mcp", "{}", "Content-Type", "application/json")
 	request.ContentLength = -1 // in chunks, of which the last says that it is the last
 	answer := bufio.NewReader(b.do(request).Body)
@@ -86,10 +86,10 @@ func TestBodyThatComesTooLate(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
 	r.Body, r.ContentLength = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded)), 1
 	w := httptest.NewRecorder()
-	flight, ctx := b.proxy.traffic.begin(r, pipeline.New(w, r, budget.New(budget.Default)).Body)
+	flight, ctx := b.proxy.traffic.begin(r, pipeline.New(b.target, w, r, budget.New(budget.Default)).Body)
 	defer b.proxy.traffic.end(flight)
 	_, _ = io.ReadAll(r.Body)
-	b.proxy.failed(w, r.WithContext(ctx), os.ErrDeadlineExceeded)
+	b.target.Failed(w, r.WithContext(ctx), os.ErrDeadlineExceeded)
 	wantFault(t, w.Result(), http.StatusRequestTimeout, budget.CodeBodyRefused, "longer than 1m0s")
 }
 
@@ -121,7 +121,7 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 			}
 			defer response.Body.Close()
 			wantFault(t, response, http.StatusBadRequest, budget.CodeBodyRefused, "cannot be read")
-			if b.proxy.unreachable.Load() {
+			if b.target.unreachable.Load() {
 				t.Error("the backend is taken for unreachable")
 			}
 		})

@@ -31,7 +31,7 @@ func ofCORS(header http.Header) string {
 // A page whose origin is allowed reads the session's id, and where to log in. The backend has no say.
 func TestAPageReadsWhatItsOriginMay(t *testing.T) {
 	reached := 0
-	loginWanted := func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	loginWanted := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "" {
 				w.Header().Set("WWW-Authenticate", "Bearer")
@@ -41,7 +41,7 @@ func TestAPageReadsWhatItsOriginMay(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	b := serve(t, Config{AllowedOrigins: []string{page}, Guard: loginWanted},
+	b := serve(t, Config{AllowedOrigins: []string{page}, Authenticate: loginWanted},
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			reached++
 			w.Header().Set("Access-Control-Allow-Origin", "*")

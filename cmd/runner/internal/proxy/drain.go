@@ -44,7 +44,7 @@ func (p *Proxy) Server() *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    MaxRequestHeader,
-		ErrorLog:          slog.NewLogLogger(p.config.Log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 }
 
@@ -76,11 +76,15 @@ func (p *Proxy) Drain(server *http.Server, budget Budget) {
 	p.traffic.settle(ctx)
 	_ = server.Close() //nolint:errcheck // nothing is left to do about it
 	p.traffic.hangUp()
-	if held, ok := p.within.(interface{ Close(ctx context.Context) }); ok {
-		last, cancelLast := context.WithTimeout(context.Background(), min(budget.Last, lastWords))
-		defer cancelLast()
-		held.Close(last)
+	last, cancelLast := context.WithTimeout(context.Background(), min(budget.Last, lastWords))
+	defer cancelLast()
+	var ending sync.WaitGroup
+	for _, t := range p.targets {
+		if t.translator != nil {
+			ending.Go(func() { t.translator.Close(last) })
+		}
 	}
+	ending.Wait()
 }
 
 // lastWords is how long it may take to end sessions with the backend that the translation holds, or no client.
@@ -100,7 +104,7 @@ type flight struct {
 	leave   func()   // gives the caller's place back; nil where it has none
 	conn    net.Conn // the client's, once it has been taken; traffic.mu guards it
 	leads   string   // the path to which the backend has led the request; empty for none
-	ours    bool     // not the client's own request, but one that Config.Translate makes: no drain knows it
+	ours    bool     // not the client's own request, but one that the translator makes: no drain knows it
 }
 
 // take remembers a connection that the server does not know any more.

@@ -62,17 +62,17 @@ type endpoint struct {
 }
 
 // endpointOf is the body of the answer to a request that may open such a stream.
-func (p *Proxy) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
+func (t *target) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
 	sealing := newEndpoint(body, func(id string) (string, error) {
-		sealed, err := p.config.Sessions.Keys.Seal(f.place.caller, session.Session{
-			Pod: f.place.pod, ID: id, Issued: p.now(), Content: p.content,
+		sealed, err := t.config.Sessions.Keys.Seal(f.place.caller, session.Session{
+			Pod: f.place.pod, ID: id, Issued: t.now(), Content: t.content,
 		})
 		if err != nil {
-			p.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)
+			t.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)
 		}
 		return sealed, err
 	})
-	sealing.relative = p.config.BelowPath
+	sealing.relative = t.config.BelowPath
 	return sealing
 }
 

@@ -65,14 +65,12 @@ func judged(t *testing.T) func(*Config) {
 		t.Fatal(err)
 	}
 	return func(c *Config) {
-		c.Guard = func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
-			return cedar.Middleware(cedar.Config{
-				Policies: policies, Failed: failed,
-				Refuse: func(w http.ResponseWriter, r *http.Request, next http.Handler, why cedar.Refusal) {
-					Deny(w, r, next, Denied{Code: CodeNotPermitted, Message: why.Message})
-				},
-			})(next)
-		}
+		c.Authorize = cedar.Middleware(cedar.Config{
+			Policies: policies,
+			Refuse: func(w http.ResponseWriter, r *http.Request, next http.Handler, why cedar.Refusal) {
+				Deny(w, r, next, Denied{Code: CodeNotPermitted, Message: why.Message})
+			},
+		})
 	}
 }
 
@@ -139,7 +137,7 @@ func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
 		t.Fatalf("HTTP %d with %q", stream.StatusCode, first)
 	}
 	id := to.Query().Get(protocol.QuerySession)
-	s, err := proxies[1].proxy.config.Sessions.Keys.Open(callerCalled("ann"), id)
+	s, err := proxies[1].target.config.Sessions.Keys.Open(callerCalled("ann"), id)
 	if err != nil || s.ID == "" || strings.Contains(id, s.ID) {
 		t.Fatalf("the endpoint names %q: %v", id, err)
 	}

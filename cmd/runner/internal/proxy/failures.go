@@ -11,10 +11,10 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
-// failed answers a call that got no response from the backend.
-func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
+// Failed answers a call that got no response from the backend.
+func (t *target) Failed(w http.ResponseWriter, r *http.Request, err error) {
 	flight := flightOf(r.Context())
-	if f := p.why(flight, err); f != nil {
+	if f := t.why(flight, err); f != nil {
 		if flight.ours && flight.leads != "" {
 			w.Header().Set("Location", flight.leads)
 		}
@@ -26,7 +26,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // why is what the client is told of a call that failed, nil where nobody is there to read it.
-func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
+func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 	var unsealed *unsealed
 	var keyless session.ErrNoKey
 	switch wrong := flight.body.Fault(err); {
@@ -45,27 +45,27 @@ func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
 	case flight.lost(err):
 		return errSessionGone
 	}
-	return p.unreached(err)
+	return t.unreached(err)
 }
 
-func (p *Proxy) unreached(err error) *jsonrpc.Fault {
+func (t *target) unreached(err error) *jsonrpc.Fault {
 	var refusal *remote.Refusal
 	if errors.As(err, &refusal) {
 		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal).
 			Because(refusal.Reason, refusal.Message)
 	}
 	// One that starts is asked by the runner, which tells why it does not answer.
-	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
-		p.config.Log.Warn("the backend does not answer", "backend", p.config.Backend.Host, "error", err)
+	if t.backend.answered.Load() && t.unreachable.CompareAndSwap(false, true) {
+		t.config.Log.Warn("the backend does not answer", "backend", t.config.Backend.Host, "error", err)
 	}
-	host, reason, why := p.config.Backend.Host, v1alpha1.ReasonNotAnswering, remote.Why(err)
+	host, reason, why := t.config.Backend.Host, v1alpha1.ReasonNotAnswering, remote.Why(err)
 	if errors.Is(err, errNoPods) {
 		reason, why = v1alpha1.ReasonNotAsked, errNoPods.Error()
 	}
-	if p.config.Remote == nil {
-		host = p.config.Backend.Hostname() // the port of its Service is none that its author wrote
+	if t.config.Remote == nil {
+		host = t.config.Backend.Hostname() // the port of its Service is none that its author wrote
 	}
-	if !p.backend.answered.Load() {
+	if !t.backend.answered.Load() {
 		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
 			"BackendStarting: the backend %s has not answered yet: %s", host, why).Because(reason, why)
 	}

@@ -349,14 +349,14 @@ type exchange struct {
 func newTwoEnds(f *testing.F, trust bool) *twoEnds {
 	f.Helper()
 	e := &twoEnds{clients: make(chan net.Conn), closed: make(chan struct{})}
-	p := New(Config{
-		Path: "/mcp", Backend: &url.URL{Scheme: "http", Host: "backend:80"}, Log: slog.New(slog.DiscardHandler),
+	p := alone(Config{
+		Backend: &url.URL{Scheme: "http", Host: "backend:80"}, Log: slog.New(slog.DiscardHandler),
 		AllowedOrigins: []string{"https://app.example.com"}, Hosts: []string{"echo-proxy"}, TrustForwardedHeaders: trust,
 	})
-	transport := p.backend.connections()
+	transport := p.first.backend.connections()
 	transport.DialContext = e.dial
 	transport.ExpectContinueTimeout = time.Millisecond
-	p.reverse.Transport = transport
+	p.first.reverse.Transport = transport
 	server := p.Server()
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

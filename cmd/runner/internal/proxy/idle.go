@@ -101,16 +101,16 @@ func unfiltered(next http.Handler) http.Handler {
 }
 
 // open passes a request on that may open a stream.
-func (p *Proxy) open(h *held, r *http.Request, next http.Handler) {
+func (t *target) open(h *held, r *http.Request, next http.Handler) {
 	// The server ends the context of a request whose connection is taken over.
 	client, left := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	asked := r.Context() // and not the request, whose headers would be kept
 	follows := context.AfterFunc(asked, func() { left(context.Cause(asked)) })
-	flight, ctx := p.traffic.begin(r.WithContext(client), nil)
+	flight, ctx := t.proxy.traffic.begin(r.WithContext(client), nil)
 	end := func() {
 		follows()
 		left(nil)
-		p.traffic.end(flight)
+		t.proxy.traffic.end(flight)
 	}
 	taken := false
 	defer func() {
@@ -122,14 +122,14 @@ func (p *Proxy) open(h *held, r *http.Request, next http.Handler) {
 		}
 		end()
 	}()
-	next.ServeHTTP(h, r.WithContext(pipeline.New(h, r, p.config.Memory).In(ctx)))
+	next.ServeHTTP(h, r.WithContext(pipeline.New(t, h, r, t.proxy.memory).In(ctx)))
 	if h.stream == nil {
 		return
 	}
 	if !follows() {
 		panic(http.ErrAbortHandler) // the client has left
 	}
-	s := &idle{body: h.stream, buffers: p.reverse.BufferPool, log: p.config.Log}
+	s := &idle{body: h.stream, buffers: t.proxy.buffers, log: t.config.Log}
 	if !s.follow(h.filter) {
 		panic(http.ErrAbortHandler)
 	}

@@ -27,9 +27,15 @@ const patience = time.Minute
 type bench struct {
 	t      *testing.T
 	proxy  *Proxy
+	target *target
 	server *http.Server
 	url    string
 	served chan error
+}
+
+// alone is a proxy in front of one target.
+func alone(config Config) *Proxy {
+	return New(Process{Log: config.Log}, map[string]Config{"/mcp": config})
 }
 
 func serve(t *testing.T, config Config, backend http.Handler) *bench {
@@ -49,17 +55,15 @@ func front(t *testing.T, config Config, upstream string) *bench {
 		t.Fatal(err)
 	}
 	config.Backend, config.Log = address, slog.New(slog.DiscardHandler)
-	if config.Path == "" {
-		config.Path = "/mcp"
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, proxy: New(config), url: "http://" + listener.Addr().String(), served: make(chan error, 1)}
+	b := &bench{t: t, proxy: alone(config), url: "http://" + listener.Addr().String(), served: make(chan error, 1)}
+	b.target = b.proxy.first
 	// A machine that is busy may take longer to connect than a call is to wait for in a cluster.
 	if config.Remote == nil {
-		b.proxy.backend.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, config.Backend.Host, "")
+		b.target.backend.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, config.Backend.Host, "")
 	}
 	b.server = b.proxy.Server()
 	go func() { b.served <- b.server.Serve(listener) }()

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -8,14 +9,18 @@ import (
 	"time"
 )
 
+// sender is a translator that makes all requests its own.
+type sender struct{ http.Handler }
+
+// Close implements Translator.
+func (sender) Close(context.Context) {}
+
 // A session leaves a pod that ends before the pod has ended, also soon after it began: a call that is there then breaks
 // off. A proxy that has never heard of the pod takes it for a new one.
 func TestASessionLeavesAPodThatEnds(t *testing.T) {
 	b, secret := newBackends(t, 2), secretOf(t)
 	ours := b.before(secret, func(c *Config) {
-		c.Translate = func(_, send http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
-			return send
-		}
+		c.Translate = func(_, send http.Handler) Translator { return sender{send} }
 	})
 	knew, stranger := b.before(secret), b.before(secret)
 	knew.open()
@@ -25,12 +30,12 @@ func TestASessionLeavesAPodThatEnds(t *testing.T) {
 	b.unready(ends)
 	later := func() time.Time { return time.Now().Add(2 * freshPods) }
 	for name, f := range map[string]*bench{"who translates": ours, "who knew the pod": knew} {
-		f.proxy.pods.now = later
+		f.target.pods.now = later
 		t.Run(name, func(t *testing.T) {
 			wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 		})
 	}
-	stranger.proxy.pods.now = later
+	stranger.target.pods.now = later
 	if got := answered(t, stranger.in(id, http.MethodPost, "x")); got["pod"] != at {
 		t.Errorf("a proxy that starts: %v", got)
 	}
@@ -41,7 +46,7 @@ func TestASessionLeavesAPodThatEnds(t *testing.T) {
 	b.ready = append(b.ready, ends.address) // it is ready again
 	b.mu.Unlock()
 	for range 2 {
-		knew.proxy.pods.tried = time.Time{}
+		knew.target.pods.tried = time.Time{}
 		answered(t, knew.in(id, http.MethodPost, "x"))
 	}
 }

@@ -59,8 +59,10 @@ func (p *Proxy) Metrics() []prometheus.Collector {
 			}),
 		gauge("freehold_proxy_backend_reachable",
 			"1 once the backend has answered, and 0 while the last call could not connect to it.", func() float64 {
-				if p.unreachable.Load() || !p.backend.answered.Load() {
-					return 0
+				for _, t := range p.targets {
+					if t.unreachable.Load() || !t.backend.answered.Load() {
+						return 0
+					}
 				}
 				return 1
 			}),

@@ -69,7 +69,7 @@ func obedient(arrived chan<- struct{}) http.HandlerFunc {
 
 func TestRequestsAreCounted(t *testing.T) {
 	arrived, leave := make(chan struct{}), make(chan struct{})
-	b := serve(t, Config{Guard: func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	b := serve(t, Config{Authenticate: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("X-Denied") == "" {
 				next.ServeHTTP(w, r)

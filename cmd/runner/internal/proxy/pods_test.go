@@ -196,15 +196,15 @@ func TestAPodThatRefusesIsTriedWhereNewOnesListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
-	f.proxy.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, port(b.port))
+	f.target.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, port(b.port))
 	for range 2 {
 		id, pod := f.open()
 		if got := answered(t, f.in(id, http.MethodPost, "x")); got["pod"] != pod {
 			t.Errorf("a call of the session at %s: %v", pod, got)
 		}
 	}
-	f.proxy.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, 0)
-	f.proxy.backend.dialer.Present.Store(false)
+	f.target.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, 0)
+	f.target.backend.dialer.Present.Store(false)
 	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, "refuses")
 }
 
@@ -297,7 +297,7 @@ func TestASessionOfAPodThatIsGoneReachesNoStranger(t *testing.T) {
 	var gone atomic.Bool
 	var away atomic.Int64
 	unknown := &net.DNSError{IsNotFound: true}
-	p := f.proxy.pods
+	p := f.target.pods
 	began := time.Now()
 	p.named, p.standing, p.now = "mcp", &atomic.Int32{}, func() time.Time { return began.Add(time.Duration(away.Load())) }
 	p.lookup = func(context.Context, string) ([]netip.Addr, error) {
@@ -331,7 +331,7 @@ func TestASessionIsCalledWhereItBegan(t *testing.T) {
 	b, secret := newBackends(t, 1), secretOf(t)
 	before, after := b.before(secret), b.before(secret)
 	newer := b.past(b.pods[0])
-	after.proxy.pods.said(netip.MustParseAddr("127.0.0.12"), newer, newer)
+	after.target.pods.said(netip.MustParseAddr("127.0.0.12"), newer, newer)
 	id, pod := before.open()
 	if got := answered(t, after.in(id, http.MethodPost, "x")); got["pod"] != pod {
 		t.Errorf("a call of the session at %s: %v", pod, got)
@@ -366,8 +366,8 @@ func TestAPodWithABridgeIsNotCalledPastIt(t *testing.T) {
 	b := &backends{t: t, port: strconv.Itoa(runconfig.BridgePort)}
 	ends := b.start(netip.MustParseAddr("127.0.0.77"))
 	f, newer := b.before(secretOf(t)), b.past(ends)
-	f.proxy.pods.said(ends.address, newer, newer)
-	f.proxy.pods.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
+	f.target.pods.said(ends.address, newer, newer)
+	f.target.pods.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
 		return "", nil, &net.DNSError{IsNotFound: true}
 	}
 	id, pod := f.open()

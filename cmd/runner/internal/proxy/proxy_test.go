@@ -161,10 +161,10 @@ func TestABridgeIsToldWhoCalls(t *testing.T) {
 		"another backend": {false, "ann", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			login := func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+			login := func(next http.Handler) http.Handler {
 				return pipelinetest.As("X-Caller", next)
 			}
-			got := seen(t, Config{Bridged: tc.bridged, Guard: login}, func(r *http.Request) {
+			got := seen(t, Config{Bridged: tc.bridged, Authenticate: login}, func(r *http.Request) {
 				r.Header.Set(protocol.HeaderCaller, "hash of another")
 				r.Header.Set("X-Caller", tc.caller)
 			})
@@ -301,8 +301,8 @@ func TestBackendThatIsNotThere(t *testing.T) {
 	}
 	upstream.CloseClientConnections()
 	upstream.Close()
-	b.proxy.backend.dialer.Patience = 200 * time.Millisecond
-	for _, least := range []time.Duration{b.proxy.backend.dialer.Patience / 2, 0} {
+	b.target.backend.dialer.Patience = 200 * time.Millisecond
+	for _, least := range []time.Duration{b.target.backend.dialer.Patience / 2, 0} {
 		began := time.Now()
 		wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable,
 			"it refuses connections")
@@ -310,7 +310,7 @@ func TestBackendThatIsNotThere(t *testing.T) {
 			t.Errorf("a call waited %s for another pod, want at least %s", took, least)
 		}
 		// Now that none is there, nobody waits for one.
-		b.proxy.backend.dialer.Patience = time.Hour
+		b.target.backend.dialer.Patience = time.Hour
 	}
 }
 

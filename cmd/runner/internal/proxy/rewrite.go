@@ -39,12 +39,12 @@ const parameters = "Mcp-Param-"
 // passes reports whether a header of this name goes to the backend. A name with an
 // underscore does below Mcp-Param- alone, where only another parameter could be meant: CGI
 // and what follows it (WSGI, Rack, PHP) take Mcp_Session_Id for Mcp-Session-Id.
-func (p *Proxy) passes(name string) bool {
+func (t *target) passes(name string) bool {
 	switch {
 	case strings.Contains(name, "_"):
 		return strings.HasPrefix(name, parameters)
 	case strings.HasPrefix(name, forwardedPrefix):
-		return p.config.TrustForwardedHeaders
+		return t.config.TrustForwardedHeaders
 	}
 	return passed[name] || slices.ContainsFunc(passedPrefixes, begins(name)) || APIKey(name)
 }
@@ -60,9 +60,9 @@ func APIKey(name string) bool {
 
 // rewrite makes the request to the backend. The Host header stays the
 // client's, so that a backend which builds URLs builds right ones.
-func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
-	r.Out.URL.Scheme = p.config.Backend.Scheme
-	r.Out.URL.Host = p.config.Backend.Host
+func (t *target) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme = t.config.Backend.Scheme
+	r.Out.URL.Host = t.config.Backend.Host
 	// Parameters are the backend's to parse; ReverseProxy drops what Go's
 	// parser does not like, which would change the call.
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
@@ -72,7 +72,7 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	// passthrough). No protocol upgrades: MCP has none, and a hijacked connection
 	// could not be drained. So neither is among what passes.
 	for name := range r.Out.Header {
-		if !p.passes(name) {
+		if !t.passes(name) {
 			delete(r.Out.Header, name)
 		}
 	}
@@ -82,26 +82,26 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	case f.place.own != "":
 		r.Out.Header[protocol.HeaderSession] = []string{f.place.own}
 	}
-	if p.config.Bridged {
+	if t.config.Bridged {
 		if who := pipeline.Of(r.In.Context()).Share(); who != "" {
 			r.Out.Header[protocol.HeaderCaller] = []string{who}
 		}
 	}
 	// ReverseProxy passes no trailers of requests on, only their announcement.
 	r.Out.Trailer = nil
-	if p.config.Remote != nil {
-		p.config.Remote.Address(r.Out)
-		if !p.config.TrustForwardedHeaders {
+	if t.config.Remote != nil {
+		t.config.Remote.Address(r.Out)
+		if !t.config.TrustForwardedHeaders {
 			return // who calls from where is not for others to know
 		}
 	}
 
-	if p.config.TrustForwardedHeaders {
+	if t.config.TrustForwardedHeaders {
 		forward(r)
 	}
 	host, proto := r.Out.Header["X-Forwarded-Host"], r.Out.Header["X-Forwarded-Proto"]
 	r.SetXForwarded() // appends our client to X-Forwarded-For, replaces the others
-	if p.config.TrustForwardedHeaders {
+	if t.config.TrustForwardedHeaders {
 		restore(r.Out.Header, "X-Forwarded-Host", host)
 		restore(r.Out.Header, "X-Forwarded-Proto", proto)
 	}

@@ -60,12 +60,14 @@ type place struct {
 	brief bool
 }
 
-// withSessions sends each request on to where its session is. It stands behind the
-// guard, which has found out who calls.
-func (p *Proxy) withSessions(next http.Handler) http.Handler {
+// route sends each request on to where its session is. It comes after who calls has been found out.
+func (t *target) route(next http.Handler) http.Handler {
+	if t.config.Sessions == nil {
+		return next
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := flightOf(r.Context())
-		if fault := p.place(r, f); fault != nil {
+		if fault := t.place(r, f); fault != nil {
 			Answer(w, fault, nil)
 			return
 		}
@@ -75,7 +77,7 @@ func (p *Proxy) withSessions(next http.Handler) http.Handler {
 
 // place finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
-func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
+func (t *target) place(r *http.Request, f *flight) *jsonrpc.Fault {
 	ids, old := r.Header[protocol.HeaderSession], oldIDs(r)
 	f.place.old = len(old) > 0
 	if f.place.old && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !f.ours {
@@ -83,7 +85,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 	}
 	switch {
 	case len(ids) == 0:
-		if f.place.opens = p.pods != nil && opensOld(r); f.place.opens ||
+		if f.place.opens = t.pods != nil && opensOld(r); f.place.opens ||
 			r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header) {
 			f.place.begins, f.place.caller = true, callerOf(r)
 		}
@@ -92,7 +94,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 		return errSessionUnknown
 	}
 	caller := callerOf(r)
-	s, err := p.config.Sessions.Keys.Open(caller, ids[0])
+	s, err := t.config.Sessions.Keys.Open(caller, ids[0])
 	switch {
 	case errors.Is(err, session.ErrUnknown):
 		return errSessionUnknown
@@ -101,42 +103,42 @@ func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 	}
 	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod, old: f.place.old}
 	switch {
-	case s.Pod.IsValid() != (p.pods != nil):
+	case s.Pod.IsValid() != (t.pods != nil):
 		return errSessionUnknown
-	case p.config.Sessions.Self.IsValid():
+	case t.config.Sessions.Self.IsValid():
 		// Which proxies there are is not known. One that has gone does not answer, and what
 		// has its address now has no key.
 		f.place.brief = true
 		return nil
-	case p.pods != nil:
-		return p.placeAtPod(r, f, s)
-	case s.Content != p.content: // it was begun with another server, whose ids are not for this one
+	case t.pods != nil:
+		return t.placeAtPod(r, f, s)
+	case s.Content != t.content: // it was begun with another server, whose ids are not for this one
 		return errSessionUnknown
 	}
 	return nil
 }
 
 // placeAtPod judges whether the pod of a session is still there.
-func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *jsonrpc.Fault {
-	now := p.pods.now()
-	if s.Content != p.content && now.Sub(s.Issued) > rolloutTime && now.Sub(p.started) > rolloutTime {
+func (t *target) placeAtPod(r *http.Request, f *flight, s session.Session) *jsonrpc.Fault {
+	now := t.pods.now()
+	if s.Content != t.content && now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime {
 		return errSessionGone
 	}
-	has, some, err := p.pods.has(r.Context(), s.Pod.Addr())
+	has, some, err := t.pods.has(r.Context(), s.Pod.Addr())
 	f.place.brief = !has
 	switch {
 	case err != nil:
-		return p.unreached(err)
-	case !has && some && (now.Sub(s.Issued) > dnsMemory || p.pods.left(s.Pod.Addr())):
+		return t.unreached(err)
+	case !has && some && (now.Sub(s.Issued) > dnsMemory || t.pods.left(s.Pod.Addr())):
 		return errSessionGone // a call must not be at a pod when that ends
 	case !has && now.Sub(s.Issued) > dnsMemory:
-		return p.unreached(errNoPods)
+		return t.unreached(errNoPods)
 	}
 	return nil
 }
 
 // named replaces the id in the answer to a request. An error fails the request.
-func (p *Proxy) named(response *http.Response) error {
+func (t *target) named(response *http.Response) error {
 	ids := response.Header[protocol.HeaderSession]
 	if len(ids) == 0 {
 		return nil
@@ -152,11 +154,11 @@ func (p *Proxy) named(response *http.Response) error {
 		delete(response.Header, protocol.HeaderSession)
 		return nil
 	}
-	id, err := p.config.Sessions.Keys.Seal(f.place.caller, session.Session{
-		Pod: f.place.pod, ID: ids[0], Issued: p.now(), Content: p.content,
+	id, err := t.config.Sessions.Keys.Seal(f.place.caller, session.Session{
+		Pod: f.place.pod, ID: ids[0], Issued: t.now(), Content: t.content,
 	})
 	if err != nil {
-		p.endUnsealed(response.Request, ids[0])
+		t.endUnsealed(response.Request, ids[0])
 		return &unsealed{err}
 	}
 	response.Header[protocol.HeaderSession] = []string{id}
@@ -166,7 +168,7 @@ func (p *Proxy) named(response *http.Response) error {
 // endUnsealed ends a session that began with a request, and whose id no client gets: nobody
 // else would. Whether the backend does end it is its own matter
 // (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management).
-func (p *Proxy) endUnsealed(began *http.Request, id string) {
+func (t *target) endUnsealed(began *http.Request, id string) {
 	if id == "" {
 		return
 	}
@@ -182,14 +184,14 @@ func (p *Proxy) endUnsealed(began *http.Request, id string) {
 		}
 	}
 	end.Header[protocol.HeaderSession] = []string{id}
-	if response, err := p.backend.RoundTrip(end); err == nil {
+	if response, err := t.backend.RoundTrip(end); err == nil {
 		_ = response.Body.Close() //nolint:errcheck // nothing of it is read
 	}
 }
 
-func (p *Proxy) now() time.Time {
-	if p.pods != nil {
-		return p.pods.now()
+func (t *target) now() time.Time {
+	if t.pods != nil {
+		return t.pods.now()
 	}
 	return time.Now()
 }

@@ -159,7 +159,7 @@ func secretOf(t *testing.T, letter ...string) string {
 func (b *backends) before(secret string, change ...func(*Config)) *bench {
 	b.t.Helper()
 	f := front(b.t, b.sealed(secret, change...), b.pods[0].URL)
-	f.proxy.pods.lookup = b.lookup
+	f.target.pods.lookup = b.lookup
 	return f
 }
 
@@ -169,7 +169,7 @@ func (b *backends) sealed(secret string, change ...func(*Config)) Config {
 		Keys: session.Follow(secret, "echo-session", "uid-1"), Pods: "echo-backend-headless:" + b.port,
 		Content: "0123456789abcdef",
 	}}
-	config.Guard = func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	config.Authenticate = func(next http.Handler) http.Handler {
 		return pipelinetest.As("X-Caller", next)
 	}
 	for _, c := range change {
@@ -321,20 +321,20 @@ func TestASessionEndsWithItsPod(t *testing.T) {
 	b, secret := newBackends(t, 2), secretOf(t)
 	f := b.before(secret)
 	old := time.Now().Add(-time.Minute) // longer ago than a resolver remembers
-	f.proxy.pods.now = func() time.Time { return old }
+	f.target.pods.now = func() time.Time { return old }
 	id, at := f.open()
-	f.proxy.pods.now = time.Now
+	f.target.pods.now = time.Now
 	gone := b.pods[slices.IndexFunc(b.pods, func(p *pod) bool { return p.address.String() == at })]
 	answered(t, f.in(id, http.MethodPost, "x"))
 
 	// It is still there, and may answer: but what is no longer ready may be anybody's.
 	b.unready(gone)
-	f.proxy.pods.tried = time.Time{}
+	f.target.pods.tried = time.Time{}
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 	b.stop(gone)
-	f.proxy.backend.dialer.Patience = time.Hour // which nobody waits for a pod that is gone
+	f.target.backend.dialer.Patience = time.Hour // which nobody waits for a pod that is gone
 	wantFault(t, f.in(id, http.MethodGet, ""), http.StatusNotFound, CodeSessionNotFound, "is gone")
-	f.proxy.backend.dialer.Patience = remote.Patience
+	f.target.backend.dialer.Patience = remote.Patience
 	next, other := f.open()
 	if other == at {
 		t.Errorf("the next session began at %s", at)
@@ -369,15 +369,15 @@ func TestASessionOfAPodThatTheResolverDoesNotTellYet(t *testing.T) {
 	answered(t, second.in(id, http.MethodPost, "x"))
 	fresh := b.start(netip.MustParseAddr("127.0.0.21"))
 	known := []netip.Addr{b.pods[0].address}
-	second.proxy.pods.lookup = func(context.Context, string) ([]netip.Addr, error) { return known, nil }
+	second.target.pods.lookup = func(context.Context, string) ([]netip.Addr, error) { return known, nil }
 	for at := ""; at != fresh.address.String(); {
-		first.proxy.pods.tried = time.Time{}
+		first.target.pods.tried = time.Time{}
 		id, at = first.open()
 	}
 	if got := answered(t, second.in(id, http.MethodPost, "x")); got["pod"] != fresh.address.String() {
 		t.Errorf("got %v", got)
 	}
-	second.proxy.pods.now = func() time.Time { return time.Now().Add(2 * dnsMemory) }
+	second.target.pods.now = func() time.Time { return time.Now().Add(2 * dnsMemory) }
 	wantFault(t, second.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 }
 
@@ -386,12 +386,12 @@ func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 	f := b.before(secretOf(t))
 	id, _ := f.open()
 	later := time.Now().Add(time.Hour)
-	f.proxy.pods.now = func() time.Time { return later }
+	f.target.pods.now = func() time.Time { return later }
 	f.proxy.started = later
 	b.unready(b.pods[0])
 	none := "none of its pods is ready"
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, none)
-	f.proxy.backend.dialer.Present.Store(false)
+	f.target.backend.dialer.Present.Store(false)
 	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, none)
 	if said := text(t, f.call(http.MethodPost, "/mcp", initialize)); !strings.Contains(said, `"reason":"NotAsked"`) {
 		t.Errorf("who decides by it reads %s", said)
@@ -421,7 +421,7 @@ func TestASessionOutlivesOtherContentForAWhile(t *testing.T) {
 	answered(t, after.in(id, http.MethodPost, "x"))
 	answered(t, before.in(other, http.MethodPost, "x"))
 	for _, f := range []*bench{before, after} {
-		f.proxy.pods.now = func() time.Time { return time.Now().Add(rolloutTime + time.Minute) }
+		f.target.pods.now = func() time.Time { return time.Now().Add(rolloutTime + time.Minute) }
 	}
 	answered(t, before.in(id, http.MethodPost, "x"))
 	wantFault(t, after.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")

@@ -67,7 +67,7 @@ func TestWhatComesOverATakenStreamIsWhatWasSent(t *testing.T) {
 
 // A filter is between the proxy and the client: a stream that is taken would pass by it.
 func TestAStreamThatIsFilteredIsNotTaken(t *testing.T) {
-	b := serve(t, Config{Guard: func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	b := serve(t, Config{Authenticate: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(shouting{w}, r) })
 	}}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { events(w)("data: secret\n\n") }))
 	if got := text(t, b.call(http.MethodGet, "/mcp", "")); got != "DATA: SECRET\n\n" {
@@ -309,7 +309,7 @@ func (panicking) Follow(http.ResponseWriter) (end func(), follows bool) { return
 
 func TestAStreamWhoseFilterStaysIsTaken(t *testing.T) {
 	ended := make(chan struct{})
-	b := serve(t, Config{Guard: func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	b := serve(t, Config{Authenticate: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(&staying{shouting{w}, ended, r.URL.RawQuery != "not"}, r)
 		})

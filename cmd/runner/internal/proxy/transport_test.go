@@ -26,7 +26,7 @@ func TestARefusedCallGoesToTheNextPod(t *testing.T) {
 	old := httptest.NewServer(http.HandlerFunc(caller))
 	address := old.Listener.Addr().String()
 	b := front(t, Config{}, old.URL)
-	if _, err := b.proxy.backend.RoundTrip(httptest.NewRequest(http.MethodOptions, old.URL, http.NoBody)); err != nil {
+	if _, err := b.target.backend.RoundTrip(httptest.NewRequest(http.MethodOptions, old.URL, http.NoBody)); err != nil {
 		t.Fatal(err)
 	}
 	old.CloseClientConnections()
@@ -65,9 +65,9 @@ func TestNoCallBeginsOnAnOldConnection(t *testing.T) {
 	if again := text(t, b.call(http.MethodPost, "/mcp", "x")); again != first {
 		t.Errorf("a call came %q, the one before it %q", again, first)
 	}
-	b.proxy.backend.mu.Lock()
-	b.proxy.backend.since = time.Now().Add(-connectionLife)
-	b.proxy.backend.mu.Unlock()
+	b.target.backend.mu.Lock()
+	b.target.backend.since = time.Now().Add(-connectionLife)
+	b.target.backend.mu.Unlock()
 	if later := text(t, b.call(http.MethodPost, "/mcp", "x")); later == first {
 		t.Errorf("a call came %q again, on a connection older than %s", later, connectionLife)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 )
 
@@ -72,13 +73,13 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		front, err := to.guard(who, budget.New(budget.Default), logger)
+		judge, err := to.authorize(budget.New(budget.Default), logger)
 		if err != nil {
 			t.Fatal(err)
 		}
 		reached := 0
-		h := pipelinetest.Begin(front(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }), nil),
-			budget.New(budget.Default), nil)
+		backend := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ })
+		h := pipelinetest.Begin(pipeline.Chain(backend, who.Guard, judge), budget.New(budget.Default), nil)
 		const calls = 500
 		requests := make([]*http.Request, calls+1)
 		for i := range requests {

@@ -22,8 +22,8 @@ import (
 const endpoint = "https://mcp.example.com/echo/mcp"
 
 // guardedBy asks for a token of an issuer, and lets one team call one tool.
-func guardedBy(issuer string) func(*runconfig.RunConfig) {
-	return func(r *runconfig.RunConfig) {
+func guardedBy(issuer string) func(*runconfig.Target) {
+	return func(r *runconfig.Target) {
 		r.Proxy.Authentication = &runconfig.Authentication{
 			Issuer: issuer, Algorithms: []string{"RS256"}, UsernameClaim: "sub",
 			CABundle: &runconfig.Key{Name: "ca", Key: "ca.crt"},
@@ -41,8 +41,8 @@ func guardedBy(issuer string) func(*runconfig.RunConfig) {
 }
 
 // sample is a run config.
-func sample(edit ...func(*runconfig.RunConfig)) runconfig.RunConfig {
-	run := runconfig.RunConfig{
+func sample(edit ...func(*runconfig.Target)) runconfig.Target {
+	run := runconfig.Target{
 		Server:  runconfig.Server{Namespace: "team", Name: "echo", UID: "1111"},
 		Backend: runconfig.Backend{Image: "echo:1", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
 		Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"},
@@ -65,11 +65,11 @@ func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
 		}
 		who.Guard(nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody))
 		run.Proxy.Authentication = nil
-		front, err := (&Target{Config: Config{Run: run}}).guard(nil, budget.New(budget.Default), logger)
+		judge, err := (&Target{Config: Config{Run: run}}).authorize(budget.New(budget.Default), logger)
 		if err != nil {
 			t.Fatal(err)
 		}
-		front(nil, nil).ServeHTTP(httptest.NewRecorder(),
+		pipelinetest.Begin(judge(nil), budget.New(budget.Default), nil).ServeHTTP(httptest.NewRecorder(),
 			httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}")))
 		for _, kind := range []string{"msg=authentication", "msg=authorization"} {
 			if strings.Contains(log.String(), kind) == off {
@@ -96,7 +96,7 @@ func TestTheClusterIsAskedForItsKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
-	run := runconfig.RunConfig{Proxy: runconfig.Proxy{Authentication: &runconfig.Authentication{
+	run := runconfig.Target{Proxy: runconfig.Proxy{Authentication: &runconfig.Authentication{
 		Algorithms: []string{"RS256"}, UsernameClaim: "sub", Usernames: []string{"system:serviceaccount:a:b"},
 		Resource: endpoint, Audiences: []string{endpoint},
 	}}}

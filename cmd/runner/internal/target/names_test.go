@@ -9,7 +9,7 @@ import (
 
 // The name of the backend's pods is whole: no resolver looks for it in a domain that others answer for.
 func TestTheNameOfThePodsIsWhole(t *testing.T) {
-	run := runconfig.RunConfig{}
+	run := runconfig.Target{}
 	run.Server.Name, run.Server.Namespace = "echo", "team"
 	const inACluster = "search team.svc.k8s.example svc.k8s.example k8s.example corp.example\n" +
 		"nameserver 10.0.0.10\noptions ndots:5\n"
@@ -40,7 +40,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func TestNamesOfOurs(t *testing.T) {
-	run := sample(func(r *runconfig.RunConfig) { r.Proxy.PublicURL = "https://mcp.example.com:8443/echo" })
+	run := sample(func(r *runconfig.Target) { r.Proxy.PublicURL = "https://mcp.example.com:8443/echo" })
 	for resolv, domains := range map[string][]string{
 		"": {"cluster.local"},
 		"search team.svc.cluster.local svc.cluster.local cluster.local\n":          {"cluster.local"},

@@ -34,7 +34,7 @@ func TestACallIsReadOnceAndTakenApartOnce(t *testing.T) {
 		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"result\":%s}\n\n", result)
 	}))
 	t.Cleanup(backend.Close)
-	run := sample(func(r *runconfig.RunConfig) {
+	run := sample(func(r *runconfig.Target) {
 		r.Proxy.Authorization = &runconfig.Authorization{Policies: []runconfig.Policy{{
 			Name: "all", Text: `permit(principal, action, resource);`,
 		}}}
@@ -48,7 +48,7 @@ func TestACallIsReadOnceAndTakenApartOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	config.Sessions = nil
-	front := proxy.New(config)
+	front := proxy.New(proxy.Process{}, map[string]proxy.Config{"/mcp": config})
 	const size = 12 << 10
 	text := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":"` +
 		strings.Repeat("x", size) + `"}}}`

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -22,45 +21,35 @@ const farSessions = 1000
 // that cannot be made costs little.
 const farPause = 2 * time.Second
 
-// Peers is the bridge to a server elsewhere of the transport HTTP+SSE. It is in the proxy's
-// own process, and serves all proxies of the server, which find the one that has a session
-// by its id (docs/adr/0038-sessions-in-a-proxy.md).
-type Peers struct {
-	bridge *bridge.Bridge
-	server *http.Server
-}
-
-// ServePeers serves the bridge until End, and notes where; nil for a server that needs none. It comes before Proxy, and
-// tells failed where it cannot serve any more.
-func (t *Target) ServePeers(ctx context.Context, log *slog.Logger, failed chan<- error) (*Peers, error) {
+// ServePeers serves the bridge to a server elsewhere of the transport HTTP+SSE, and notes where: it comes before Proxy.
+// The bridge is in the proxy's own process, and serves all proxies of the server, which find the one that has a session
+// by its id (docs/adr/0038-sessions-in-a-proxy.md). ServePeers tells failed where it cannot serve any more. End lets
+// calls of other proxies end until a time, then ends the sessions. For a server that needs no bridge nothing is done.
+func (t *Target) ServePeers(
+	ctx context.Context, log *slog.Logger, failed chan<- error,
+) (end func(until time.Time), err error) {
 	if t.Run.Remote == nil || !t.Run.Remote.Bridged() {
-		return nil, nil //nolint:nilnil // nothing is what is configured
+		return func(time.Time) {}, nil
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", t.Config.Peers)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", t.Peers)
 	if err != nil {
 		return nil, fmt.Errorf("listening for the other proxies: %w", err)
 	}
 	port := listener.Addr().(*net.TCPAddr).AddrPort().Port() //nolint:forcetypeassert // as it was asked for
 	t.here = netip.AddrPortFrom(t.podIP, port)
-	p := &Peers{bridge: bridge.New(bridge.Config{
+	b := bridge.New(bridge.Config{
 		Server: bridge.Server{
 			Open: bridge.Events(t.remote.URL, t.remote.Transport()), Junk: func() string { return "" }, LongestPause: farPause,
 		},
 		Sessions: farSessions, Log: log,
-	})}
+	})
 	// Who has no key of ours gets no further; that is not worth a line each time.
-	p.server = program.Server(p.bridge, log, slog.LevelDebug)
-	go proxy.Serve(p.server, t.Keys().Listen(listener), failed)
-	return p, nil
+	server := program.Server(b, log, slog.LevelDebug)
+	go proxy.Serve(server, t.Keys().Listen(listener), failed)
+	return func(until time.Time) {
+		_ = program.Drain(server, b, until, 0) //nolint:errcheck // nothing is left to do about it
+	}, nil
 }
 
 // Here is where the other proxies call, once ServePeers serves.
 func (t *Target) Here() netip.AddrPort { return t.here }
-
-// End lets calls of other proxies end until a time, then ends the sessions.
-func (p *Peers) End(until time.Time) {
-	if p == nil {
-		return
-	}
-	_ = program.Drain(p.server, p.bridge, until, 0) //nolint:errcheck // nothing is left to do about it
-}

@@ -8,38 +8,24 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	authzconfig "github.com/freehold-dev/freehold/controllers/configs/authz"
 )
 
-// guard is what stands between callers and the backend, nil for nothing: first who
-// calls, then what.
-func (t *Target) guard(
-	login *oidc.Login, memory *budget.Budget, log *slog.Logger,
-) (func(http.Handler, func(http.ResponseWriter, *http.Request, error)) http.Handler, error) {
+// authorize judges calls by the policies, nil where there are none.
+func (t *Target) authorize(memory *budget.Budget, log *slog.Logger) (pipeline.Stage, error) {
 	if t.Run.Proxy.Authorization == nil {
-		if login == nil {
-			return nil, nil //nolint:nilnil // nothing is what is configured
-		}
-		return func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
-			return login.Guard(next)
-		}, nil
+		return nil, nil //nolint:nilnil // nothing is what is configured
 	}
 	policies, err := authzconfig.Policies(*t.Run.Proxy.Authorization)
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies of the run config: %w", err)
 	}
-	return func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
-		next = cedar.Middleware(cedar.Config{
-			Policies: policies, Refuse: notPermitted, Failed: failed, Audit: t.auditor(log), Memory: memory,
-		})(next)
-		if login == nil {
-			return next
-		}
-		return login.Guard(next)
-	}, nil
+	return cedar.Middleware(cedar.Config{
+		Policies: policies, Refuse: notPermitted, Audit: t.auditor(log), Memory: memory,
+	}), nil
 }
 
 // auditor is told who was let in and who was not, nil for nobody.

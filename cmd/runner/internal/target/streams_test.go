@@ -69,13 +69,13 @@ func says(conn net.Conn, message string) {
 // judging is a proxy with policies, which permit one of two tools.
 func judging(t *testing.T, backend string) (address string) {
 	t.Helper()
-	run := sample(func(r *runconfig.RunConfig) {
+	run := sample(func(r *runconfig.Target) {
 		r.Proxy.Authorization = twenty()
 		r.Proxy.Authorization.Policies = append(r.Proxy.Authorization.Policies,
 			runconfig.Policy{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`})
 	})
 	logger := slog.New(slog.DiscardHandler)
-	judge, err := (&Target{Config: Config{Run: run}}).guard(nil, budget.New(budget.Default), logger)
+	judge, err := (&Target{Config: Config{Run: run}}).authorize(budget.New(budget.Default), logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,10 +83,9 @@ func judging(t *testing.T, backend string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := proxy.New(proxy.Config{
-		Path: "/mcp", Guard: judge, Backend: &url.URL{Scheme: "http", Host: backend},
-		Log: logger,
-	}).Server()
+	server := proxy.New(proxy.Process{Log: logger}, map[string]proxy.Config{"/mcp": {
+		Authorize: judge, Backend: &url.URL{Scheme: "http", Host: backend}, Log: logger,
+	}}).Server()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()

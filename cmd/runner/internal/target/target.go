@@ -33,7 +33,7 @@ import (
 
 // Config is what the process is told of a server.
 type Config struct {
-	Run runconfig.RunConfig
+	Run runconfig.Target
 	// Backend is scheme and host of the backend; its Service if empty.
 	Backend string
 	// Login, Remote and Sessions are the directories of the files that the login needs, of those for a server elsewhere,
@@ -126,7 +126,7 @@ func (t *Target) Proxy(memory *budget.Budget, log *slog.Logger) (proxy.Config, *
 	if err != nil {
 		return proxy.Config{}, nil, err
 	}
-	guard, err := t.guard(login, memory, log)
+	authorize, err := t.authorize(memory, log)
 	if err != nil {
 		return proxy.Config{}, nil, err
 	}
@@ -135,10 +135,9 @@ func (t *Target) Proxy(memory *budget.Budget, log *slog.Logger) (proxy.Config, *
 		to, far = &url.URL{Scheme: "http", Host: t.here.String()}, nil
 	}
 	serves := t.Run.Proxy
-	return proxy.Config{
-		Guard:                 guard,
+	config := proxy.Config{
+		Authorize:             authorize,
 		Translate:             t.translate(login != nil, memory, log),
-		Path:                  serves.Path,
 		BelowPath:             belowPath(serves.PublicURL),
 		Backend:               to,
 		Dials:                 t.dials,
@@ -149,9 +148,12 @@ func (t *Target) Proxy(memory *budget.Budget, log *slog.Logger) (proxy.Config, *
 		Refusal:               refusal(t.Run.NotEnforced),
 		Sessions:              t.sessions(),
 		Bridged:               t.Run.Bridged(),
-		Memory:                memory,
 		Log:                   log,
-	}, login, nil
+	}
+	if login != nil {
+		config.Authenticate = login.Guard
+	}
+	return config, login, nil
 }
 
 // sessions is how the backend's sessions are found. A server that runs elsewhere keeps its sessions where spec.url

@@ -15,23 +15,24 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
-// translate is what lets clients of either era of MCP use the backend. It stands behind the guard: policies judge what
+// translate is what lets clients of either era of MCP use the backend. It stands behind the policies: they judge what
 // a client sent, and filter what it gets.
 func (t *Target) translate(
 	loggedIn bool, memory *budget.Budget, log *slog.Logger,
-) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+) func(next, send http.Handler) proxy.Translator {
 	probeTime, trusts := time.Duration(0), t.Run.Proxy.TrustForwardedHeaders
 	if t.Run.Bridged() {
 		probeTime = era.BridgePatience
 	}
-	return func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	return func(next, send http.Handler) proxy.Translator {
 		return era.New(era.Config{
 			Caller:     func(r *http.Request) string { return identity(r, loggedIn, trusts) },
 			Credential: func(name string) bool { return credential(name, trusts) },
 			Content:    t.runs,
 			ProbeTime:  probeTime,
-			Failed:     failed, Log: log, Memory: memory,
-		}, pass, send)
+			Log:        log,
+			Memory:     memory,
+		}, next, send)
 	}
 }
 

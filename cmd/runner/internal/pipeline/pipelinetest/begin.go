@@ -12,13 +12,21 @@ import (
 // Begin makes the calls that go to the next handler, as a proxy does. Who, if not nil, has sent a request.
 func Begin(next http.Handler, memory *budget.Budget, who func(*http.Request) authz.Caller) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		call := pipeline.New(w, r, memory)
+		call := pipeline.New(target{}, w, r, memory)
 		defer call.Body.End()
 		if who != nil {
 			call.Authenticated(who(r))
 		}
 		next.ServeHTTP(w, r.WithContext(call.In(r.Context())))
 	})
+}
+
+// target answers what cannot be read with the error.
+type target struct{}
+
+// Failed implements pipeline.Target.
+func (target) Failed(w http.ResponseWriter, _ *http.Request, err error) {
+	http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 }
 
 // As says who has sent the calls that go to the next handler: whoever a header names.

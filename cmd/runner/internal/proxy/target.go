@@ -1,0 +1,270 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+)
+
+// Config says how one target is served.
+type Config struct {
+	// BelowPath says that clients call the proxy below a path which their Ingress removes: a URL that leads them back is
+	// relative then.
+	BelowPath bool
+	// Backend has the scheme and the host:port of the backend.
+	Backend *url.URL
+	// Dials is the host:port of the backend by its whole name, empty where Backend has that.
+	Dials string
+	// Remote, if not nil, is the server elsewhere to which calls go in place of a
+	// backend. Backend is its URL.
+	Remote *remote.Server
+	// AllowedOrigins are values of the Origin header that are let in.
+	AllowedOrigins []string
+	// Hosts are host names, without port, by which this proxy is known: under
+	// these a browser's same-origin request is believed.
+	Hosts []string
+	// TrustForwardedHeaders keeps the X-Forwarded-* and Forwarded headers of
+	// requests, for a load balancer that sets them itself.
+	TrustForwardedHeaders bool
+	// Refusal, if not empty, is the message with which every call is answered
+	// (HTTP 503, CodeNotEnforced); nothing reaches the backend.
+	Refusal string
+	// Authenticate says in a Call who has sent it, and Authorize whether it may pass. They answer themselves what they do
+	// not pass on; nil for nothing.
+	Authenticate, Authorize pipeline.Stage
+	// Translate, if not nil, stands between these and the backend: it passes requests on to next, and makes requests of
+	// its own with send. Where the backend leads a request of its own to another path, the refusal says so: Location.
+	Translate func(next, send http.Handler) Translator
+	// Sessions, if not nil, is how sessions are found. Without it ids pass as they are.
+	Sessions *Sessions
+	// Bridged has the backend told who has a share: it is a bridge, and bounds what one caller has of it.
+	Bridged bool
+	// Log receives changes of the backend's reachability.
+	Log *slog.Logger
+}
+
+// Translator is a handler that may keep sessions with the backend.
+type Translator interface {
+	http.Handler
+	// Close ends them.
+	Close(ctx context.Context)
+}
+
+// target is one server, and the stages that a call for it meets.
+type target struct {
+	proxy   *Proxy
+	path    string
+	config  Config
+	origins *origins
+	backend *transport
+	reverse *httputil.ReverseProxy
+	pods    *pods // nil where no pod keeps sessions
+	content [8]byte
+	// chain is all stages but those of the process, and inside the same without who may call and what.
+	chain, inside http.Handler
+	translator    Translator // nil for none
+
+	unreachable atomic.Bool // the last request found no backend
+}
+
+// flushInterval is how long a part of an answer of stated length is held back at
+// most; ReverseProxy sends all other answers on at once. To hold nothing back would
+// send the headers of each answer apart: one more write, and a goroutine.
+const flushInterval = 50 * time.Millisecond
+
+func newTarget(p *Proxy, path string, config Config) *target {
+	t := &target{proxy: p, path: path, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
+	if s := config.Sessions; s != nil {
+		t.content = session.Content(s.Content)
+		switch {
+		case s.Self.IsValid():
+			t.pods = onlyPod(s.Self)
+		case s.Pods != "":
+			t.pods = newPods(s.Pods)
+			t.pods.named, t.pods.standing = s.PodPort, s.Standing
+		}
+	}
+	t.backend = newTransport(config.Remote, config.Backend.Host, config.Dials, t.pods)
+	if s := config.Sessions; s != nil && s.Self.IsValid() {
+		t.backend.peers, t.backend.life = s.Keys.Peers, remoteLife
+	}
+	t.reverse = &httputil.ReverseProxy{
+		Rewrite:        t.rewrite,
+		Transport:      t.backend,
+		FlushInterval:  flushInterval,
+		BufferPool:     p.buffers,
+		ModifyResponse: t.response,
+		ErrorHandler:   t.Failed,
+		// What ReverseProxy would log is a client that left or a stream that
+		// broke; both are in the caller's hands already.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	translated := pipeline.Chain(unfiltered(t.reverse), t.translate, t.route)
+	t.chain = pipeline.Chain(translated, t.gate, t.track, config.Authenticate, t.admit, config.Authorize)
+	t.inside = pipeline.Chain(translated, t.gate, t.track)
+	return t
+}
+
+// gate answers what is no request of MCP for this target, from a page that may send it.
+func (t *target) gate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t.proxy.draining.Load() {
+			w.Header().Set("Connection", "close") // the next call finds another pod
+		}
+		preflight := t.origins.share(w, r)
+		if f := t.judge(r); f != nil {
+			if f.Status == http.StatusMethodNotAllowed {
+				w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
+			}
+			Answer(w, f, nil)
+			return
+		}
+		if preflight {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		w.Header()["Content-Type"] = nil // an answer without one is not given one
+		if r.Method != http.MethodPost {
+			// Only a POST carries a message. A body that one end sees and the other
+			// does not is how requests are smuggled. On a copy: the server reads what is
+			// left of the body by what its own request says, and else goes on to the
+			// next request while it still reads.
+			r = r.WithContext(r.Context())
+			r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = http.NoBody, 0, nil, nil
+			r.Header.Del("Content-Length")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// judge returns what is wrong with a request, or nil.
+func (t *target) judge(r *http.Request) *jsonrpc.Fault {
+	switch {
+	case r.URL.Path != t.path || r.URL.RawPath != "":
+		return jsonrpc.Fail(http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at %s", t.path)
+	case t.config.Refusal != "":
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNotEnforced, "%s", t.config.Refusal)
+	case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodDelete &&
+		r.Method != http.MethodOptions:
+		return jsonrpc.Fail(http.StatusMethodNotAllowed, CodeNotServed,
+			"NotServed: an MCP endpoint takes POST, GET and DELETE")
+	case r.ContentLength > budget.MaxBody:
+		return budget.ErrTooLong
+	}
+	if err := t.origins.check(r); err != nil {
+		return jsonrpc.Fail(http.StatusForbidden, CodeOriginRefused, "OriginRefused: %v", err)
+	}
+	return nil
+}
+
+// track makes the Call, and has a drain wait for its end.
+func (t *target) track(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		w := to.(*outcome) //nolint:forcetypeassert // which counts, and comes before
+		if h := hold(w.ResponseWriter, r); h != nil {
+			h.ResponseWriter = w
+			t.open(h, r, next)
+			if h.answer != nil {
+				w.status = h.answer.StatusCode
+			}
+			return
+		}
+		// The server's own writer is told of a body that is too large.
+		call := pipeline.New(t, w.ResponseWriter, r, t.proxy.memory)
+		flight, ctx := t.proxy.traffic.begin(r, call.Body)
+		defer t.proxy.traffic.end(flight)
+		next.ServeHTTP(w, r.WithContext(call.In(ctx)))
+		w.denied = flight.denied
+	})
+}
+
+// admit gives each caller that has logged in its share of the requests on their way. An address has its share of
+// connections.
+func (t *target) admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who := pipeline.Of(r.Context()).Share(); who != "" {
+			leave, err := t.proxy.memory.Calls.Take(who, 1)
+			if err != nil {
+				w.Header().Set("Retry-After", "1")
+				Answer(w, jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyCalls: %v", err), nil)
+				return
+			}
+			flightOf(r.Context()).leave = leave
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// translate has clients of either era of MCP use the backend. What the translator asks the backend itself is no
+// client's request: a drain waits for the client's, and ends that. What it asked for ends by itself, after the backend
+// has been told.
+func (t *target) translate(next http.Handler) http.Handler {
+	if t.config.Translate == nil {
+		return next
+	}
+	t.translator = t.config.Translate(next, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := r.Body.(*pipeline.Body)
+		flight := t.proxy.traffic.flight(r, body)
+		defer flight.body.End()
+		defer flight.cancel(nil)
+		flight.ours = true
+		next.ServeHTTP(w, r.WithContext(flight.ctx))
+	}))
+	return t.translator
+}
+
+// response looks at the backend's answer before it is passed on.
+func (t *target) response(response *http.Response) error {
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		return errors.New("the backend switched protocols unasked")
+	}
+	if t.config.Remote != nil {
+		if err := t.config.Remote.Judge(response); err != nil {
+			return err
+		}
+	}
+	// Its client would follow it at the proxy's host, where nothing else is served. A GET that leads elsewhere is one
+	// without a stream.
+	if t.config.Remote == nil && response.Request.Method == http.MethodPost {
+		if err := remote.Redirected(response, "the backend",
+			"write the path of its MCP endpoint into spec.path"); err != nil {
+			flightOf(response.Request.Context()).leads = media.Leads(response)
+			return err
+		}
+	}
+	withhold(response.Header)
+	if t.unreachable.CompareAndSwap(true, false) {
+		t.config.Log.Info("the backend answers again", "backend", t.config.Backend.Host)
+	}
+	if t.config.Sessions != nil {
+		if err := t.named(response); err != nil {
+			return err
+		}
+	}
+	if f := flightOf(response.Request.Context()); f.place.opens && eventStream(response) {
+		response.Body = t.endpointOf(response.Body, f)
+	}
+	if eventStream(response) {
+		// nginx, and what follows its example, buffers unless told not to.
+		response.Header.Set("X-Accel-Buffering", "no")
+		flight := flightOf(response.Request.Context())
+		response.Body = newStream(response.Body, flight)
+		flight.held.take(response)
+	}
+	return nil
+}
