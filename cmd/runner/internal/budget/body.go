@@ -50,36 +50,35 @@ func (b *Budget) Read(
 			leave()
 		}
 	}()
-	room := func(n int64) error {
+	room := func(n int64) (*share.Lease, error) {
 		one, err := b.wait(ctx, who, n)
 		if err == nil {
 			taken = append(taken, one)
 		}
-		return err
+		return one, err
 	}
 	if length >= 0 {
-		if err := room(min(length, MaxBody)); err != nil {
+		if _, err := room(min(length, MaxBody)); err != nil {
 			return nil, leave, err
 		}
 		// A byte more, so that the end is found without another buffer.
 		data, err = readTo(body, make([]byte, 0, min(length, MaxBody)+1), MaxBody+1)
 		return data, leave, err
 	}
-	// A client that announces no length sends little, mostly: what has not come by the end needs no room.
-	for _, step := range []struct{ room, until int64 }{{0, Least}, {Long, Long}, {MaxBody - Long, MaxBody + 1}} {
-		if step.room > 0 {
-			if err := room(step.room); err != nil {
-				return nil, leave, err
-			}
+	// A client that announces no length sends little, mostly: there is room for four times what has come, and in the end
+	// for that alone.
+	data, err = readTo(body, nil, Least+1)
+	has, most := int64(0), int64(4*Least)
+	for err == nil && int64(len(data)) > max(has, Least) && has < MaxBody {
+		more, full := room(most - has)
+		if full != nil {
+			return nil, leave, full
 		}
-		if data, err = readTo(body, data, step.until); err != nil || int64(len(data)) < step.until {
-			if step.room > 0 {
-				taken[len(taken)-1].Shrink(step.room - min(step.until, MaxBody) + int64(len(data)))
-			}
-			return data, leave, err
-		}
+		data, err = readTo(body, data, most+1)
+		more.Shrink(int64(len(data)) - has)
+		has, most = most, min(4*most, MaxBody)
 	}
-	return data, leave, nil
+	return data, leave, err
 }
 
 // readTo reads on until the end, or until there are so many bytes.

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // onlyReader hides what else a reader can.
@@ -106,4 +109,44 @@ func TestNew_EveryAllowedBodyFindsRoom(t *testing.T) {
 			}
 		}
 	}
+}
+
+// meeting is a body whose second half comes once the first half of another one has come.
+type meeting struct {
+	half, rest io.Reader
+	met        *sync.WaitGroup
+}
+
+func (m *meeting) Read(p []byte) (int, error) {
+	if n, err := m.half.Read(p); !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	if m.met != nil {
+		m.met.Done()
+		m.met.Wait()
+		m.met = nil
+	}
+	return m.rest.Read(p)
+}
+
+// Where the process has little memory, too: what does not come needs no room.
+func TestRead_TwoOfNoAnnouncedLengthDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, met, began := New(0), &sync.WaitGroup{}, time.Now()
+		met.Add(2)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				half := make([]byte, Long-1)
+				body := &meeting{half: bytes.NewReader(half), rest: bytes.NewReader(half), met: met}
+				_, leave, err := b.Read(t.Context(), "ann", body, -1)
+				if leave(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if both.Wait(); time.Since(began) > 0 {
+			t.Errorf("they take %s", time.Since(began))
+		}
+	})
 }
