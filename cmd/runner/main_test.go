@@ -234,10 +234,10 @@ func TestPoliciesDecide(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add"}}`: "200 ",
 		`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`:                         `200 {"id":7,"jsonrpc":"2.0","result":{"tools":[{"name":"add"}]}}`,
-		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"drop"}}`: `200 {"id":7,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"NotPermitted: ` +
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"drop"}}`: `200 {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"NotPermitted: ` +
 			`Client::\"anonymous\" may not call tool \"drop\": no policy permits it. To repeat the call does not help: the server's owner can permit it in spec.authzConfig, `,
 		`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"a"}}`:                            `200 {"jsonrpc":"2.0","id":7,"error":{"code":-32018,"message":"NotPermitted: Client::\"anonymous\" may not get prompt \"a\": no policy`,
-		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"A":1}}}`: `200 {"id":7,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"NotJudged: tools/call: `,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"A":1}}}`: `200 {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"NotJudged: tools/call: `,
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","name":"drop"}}`:             `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32019,"message":"NotJudged: `,
 		"[" + strings.Repeat(" ", budget.MaxBody) +
 			"]": `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32016,"message":"BodyRefused: `,

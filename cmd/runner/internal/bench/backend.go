@@ -74,7 +74,7 @@ var tools = func() []byte {
 	return []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[` + strings.Join(list, ",") + `]}}`)
 }()
 
-func event(message string) string { return sse.Before + message + sse.After }
+func event(message string) string { return string(sse.Message([]byte(message))) }
 
 func listen() (net.Listener, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it lasts as long as the process

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -143,10 +142,9 @@ func TestASessionWhoseClientHasLeftEndsSooner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := serve(t, Config{Server: child(""), Idle: tc.set})
 			id := f.begin()
-			kept := func() *session {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				return f.sessions[id]
+			kept := func() (found *session) {
+				f.sessions.Each(func(s *session) { found = s })
+				return found
 			}
 			if tc.streams {
 				f.do(http.MethodGet, "", protocol.HeaderSession, id).Body.Close()
@@ -173,17 +171,19 @@ func (s *session) isLeft() bool {
 	return s.left
 }
 
-// fragile is a connection whose server ends when it is told.
-type fragile struct{ asked, over chan struct{} }
+// mute is a server that never answers.
+type mute struct {
+	*wire
+	asked chan struct{}
+}
 
-func (c fragile) Send(context.Context, []byte, *Waiting) error { close(c.asked); return nil }
-func (c fragile) Receive() ([]byte, error)                     { <-c.over; return nil, io.EOF }
-func (c fragile) Why() string                                  { <-c.over; return "exit status 9" }
-func (c fragile) End()                                         {}
+func newMute() mute { return mute{newWire(0), make(chan struct{}, 10)} }
+
+func (c mute) Send(context.Context, []byte, *Waiting) error { c.asked <- struct{}{}; return nil }
 
 // A server that ends at the question for its era is started again after a pause.
 func TestAnEndAtTheQuestionIsNoted(t *testing.T) {
-	c := fragile{make(chan struct{}), make(chan struct{})}
+	c := newMute()
 	f := serve(t, Config{Server: Server{
 		Modern: true, Open: func() (Conn, error) { return c, nil },
 		Junk: func() string { return "" },
@@ -191,11 +191,11 @@ func TestAnEndAtTheQuestionIsNoted(t *testing.T) {
 	answered := make(chan struct{})
 	go func() { _, _ = f.modern.server(t.Context()); close(answered) }()
 	<-c.asked
-	close(c.over)
+	c.End()
 	<-answered
 	f.starter.mu.Lock()
 	defer f.starter.mu.Unlock()
-	if why := f.starter.pauses[""].why; !strings.Contains(why, "exit status 9") {
+	if why := f.starter.pauses[""].why; why != "the end" {
 		t.Errorf("noted is %q", why)
 	}
 }
@@ -234,21 +234,10 @@ func TestASlowConnectionHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// mute is a server that never answers.
-type mute struct {
-	asked, over chan struct{}
-	once        sync.Once
-}
-
-func (c *mute) Send(context.Context, []byte, *Waiting) error { c.asked <- struct{}{}; return nil }
-func (c *mute) Receive() ([]byte, error)                     { <-c.over; return nil, io.EOF }
-func (c *mute) Why() string                                  { <-c.over; return "exit status 9" }
-func (c *mute) End()                                         { c.once.Do(func() { close(c.over) }) }
-
 // What the drain has left is for ending the servers in order, and none of it for the first
 // words of one.
 func TestTheEndWaitsForNoFirstWords(t *testing.T) {
-	c := &mute{asked: make(chan struct{}, 10), over: make(chan struct{})}
+	c := newMute()
 	f := serve(t, Config{
 		Shared: true,
 		Server: Server{Open: func() (Conn, error) { return c, nil }, Junk: func() string { return "" }},
@@ -269,13 +258,13 @@ func TestTheEndWaitsForNoFirstWords(t *testing.T) {
 
 // What is opened while the bridge ends, ends with it.
 func TestTheEndIsOfALateConnection(t *testing.T) {
-	c, opens, let := &mute{over: make(chan struct{})}, make(chan struct{}), make(chan struct{})
+	c, opens, let := newMute(), make(chan struct{}), make(chan struct{})
 	s := &starter{
 		log:    slog.New(slog.DiscardHandler),
 		server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }},
 	}
 	refused := make(chan *jsonrpc.Fault)
-	open := func() { _, f := s.open(t.Context(), "", oneSession, func(*peer, said) {}); refused <- f }
+	open := func() { _, f := s.open(t.Context(), "", oneSession, func(*peer, jsonrpc.Message) {}); refused <- f }
 	go open()
 	next(t, "start", opens)
 	s.close()
@@ -296,7 +285,7 @@ func TestAProcessHasItsPlaceUntilItHasEnded(t *testing.T) {
 	session := f.begin()
 	for what, end := range map[string]func(){
 		"an end":     func() { f.do(http.MethodDelete, "", protocol.HeaderSession, session).Body.Close() },
-		"a newcomer": func() { f.find(session).used = time.Now().Add(-2 * makeRoom) },
+		"a newcomer": func() { f.sessions.Get(session).used = time.Now().Add(-2 * makeRoom) },
 	} {
 		end()
 		session = f.begin()

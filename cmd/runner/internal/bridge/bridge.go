@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sessions"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
@@ -27,6 +28,11 @@ const (
 	// stream that it held open, and asked nothing since: many clients leave without another word.
 	IdleTime = 30 * time.Minute
 	LeftTime = 5 * time.Minute
+	// endTime is how long a newcomer waits for a place that comes free: longer than a process may take to end, which takes
+	// as much memory meanwhile as before.
+	endTime = 6 * time.Second
+	// maxKept is how many streams of all clients are kept after they were written, half of them of one caller.
+	maxKept = 64
 	// makeRoom is how long a session must have had nothing open to end for a new one.
 	makeRoom = time.Minute
 	// maxInFlight is how many bytes of bodies are in memory at a time.
@@ -63,11 +69,8 @@ type Bridge struct {
 	starter *starter
 	modern  *modern
 
-	mu       sync.Mutex
-	sessions map[string]*session
-	places   *share.Places // of sessions
-	ending   endings       // sessions whose places come free
-	closed   bool
+	sessions *sessions.Table[string, *session]
+	closing  sync.Once
 	stop     chan struct{}
 
 	sharing  sync.Mutex // guards the two below
@@ -75,7 +78,10 @@ type Bridge struct {
 	starting *starting     // nil while no shared server starts
 	inFlight *share.Places // a byte of a body each
 	unread   *share.Places // a byte of an event each
-	finished finished
+	// finished are streams that are kept after they were written, of each what is kept for one that resumes it. A client
+	// whose connection is dead has the end of its stream by resuming it, and it knows that later than the bridge has
+	// written it.
+	finished *sessions.Table[*stream, *stream]
 }
 
 // New makes a bridge, which starts no server yet.
@@ -92,7 +98,13 @@ func New(config Config) *Bridge {
 	starter := &starter{server: config.Server, log: config.Log}
 	b := &Bridge{
 		config: config, starter: starter,
-		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)),
+		sessions: sessions.New[string](config.Sessions, sessions.Use[*session]{
+			Found: (*session).comes, Idle: (*session).idle, Least: makeRoom, End: (*session).end, Wait: endTime,
+		}),
+		finished: sessions.New[*stream](maxKept, sessions.Use[*stream]{
+			Idle: func(s *stream) (time.Time, bool) { return s.kept, true },
+			End:  func(s *stream) <-chan struct{} { s.free(); return nil },
+		}),
 		stop:     make(chan struct{}),
 		inFlight: share.New(maxInFlight, share.Half(maxInFlight)),
 		unread:   share.New(maxUnread, share.Half(maxUnread)),
@@ -129,20 +141,11 @@ func (b *Bridge) Start(ctx context.Context) error {
 
 // Close ends all servers and refuses what comes. Streams end, too.
 func (b *Bridge) Close() {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return
-	}
-	b.closed = true
-	close(b.stop)
-	sessions := b.sessions
-	b.sessions = map[string]*session{}
-	b.mu.Unlock()
-	for _, s := range sessions {
-		s.end()
-	}
-	b.starter.close()
+	b.closing.Do(func() {
+		close(b.stop)
+		b.sessions.Close()
+		b.starter.close()
+	})
 }
 
 // Wait waits until all servers have ended, at most for a time.
@@ -164,11 +167,7 @@ func (b *Bridge) Drain() {
 	for _, p := range b.starter.running() {
 		p.complete(protocol.MethodListen)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.sessions {
-		s.standing.end()
-	}
+	b.sessions.Each(func(s *session) { s.standing.end() })
 }
 
 // allowed are the methods that an endpoint takes.

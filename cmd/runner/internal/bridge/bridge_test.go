@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -69,7 +70,7 @@ func TestSessionsThatShareAProcessAgreeOnTheRevisionOfEachClient(t *testing.T) {
 		a := f.post(strings.Replace(hello, "2025-11-25", asked, 1))
 		f.want(a, http.StatusOK, `"protocolVersion":"`+want+`"`, `"name":"stdiotest"`)
 		session := a.header.Get(protocol.HeaderSession)
-		if got := f.find(session).revision(); got != want {
+		if got := f.sessions.Get(session).revision(); got != want {
 			t.Errorf("a client that asks for %s has a session of %s", asked, got)
 		}
 		f.want(f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`, protocol.HeaderSession, session, protocol.HeaderVersion,
@@ -86,7 +87,7 @@ func TestASessionTakesTheRevisionThatItsServerAgreedTo(t *testing.T) {
 			revision)
 	}
 	f.want(in("2024-10-07"), http.StatusBadRequest, "in a session write one of")
-	f.find(session).version = "2024-10-07"
+	f.sessions.Get(session).version = "2024-10-07"
 	f.want(in("2024-10-07"), http.StatusOK)
 }
 
@@ -178,13 +179,13 @@ func TestAStreamThatBreaksOffIsResumed(t *testing.T) {
 	}
 	last := strings.TrimSpace(strings.TrimPrefix(line, "id: "))
 	response.Body.Close()
-	s := f.find(session)
+	s := f.sessions.Get(session)
 	within(t, time.Minute, "it is noticed", func() bool { return !s.stream(strings.Split(last, "_")[0]).isAttached() })
 	mine := s.peer.mine(s)
 	if len(mine) != 1 {
 		t.Fatalf("%d calls wait", len(mine))
 	}
-	s.peer.dispatch(said{ID: []byte("1"), Result: []byte(`"late"`)})
+	s.peer.dispatch(jsonrpc.Message{ID: []byte("1"), Result: []byte(`"late"`)})
 	again := f.do(http.MethodGet, "", protocol.HeaderSession, session, protocol.HeaderLast, last)
 	defer again.Body.Close()
 	all := make([]byte, 4<<10)
@@ -285,7 +286,7 @@ func TestAProcessThatEndsFailsItsCalls(t *testing.T) {
 			a := f.call(session, "2", "exit")
 			f.wantFailed(a, "-31006", `"id":2`)
 			waiting.Wait()
-			within(t, time.Minute, "the session has ended", func() bool { return f.find(session) == nil })
+			within(t, time.Minute, "the session has ended", func() bool { return f.sessions.Get(session) == nil })
 			f.want(f.call(session, "3", "pid"), http.StatusNotFound)
 			f.want(f.call(f.begin(), "1", "pid"), http.StatusOK) // it was started again
 		})
@@ -361,7 +362,7 @@ func TestAClientThatDoesNotReadCostsABoundedMemory(t *testing.T) {
 	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"flood 3000"}`, protocol.HeaderSession, session)
 	defer response.Body.Close()
 	time.Sleep(time.Second)
-	s := f.find(session)
+	s := f.sessions.Get(session)
 	mine := s.peer.mine(s)
 	if len(mine) != 1 {
 		t.Fatalf("%d calls wait: the server was not held up", len(mine))
@@ -389,7 +390,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	f := serve(t, Config{Server: child(""), Sessions: 2})
 	one, two := f.begin(), f.begin()
 	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 2 sessions")
-	f.find(one).used = time.Now().Add(-2 * makeRoom)
+	f.sessions.Get(one).used = time.Now().Add(-2 * makeRoom)
 	three := f.begin()
 	f.want(f.call(one, "1", "pid"), http.StatusNotFound)
 	f.want(f.call(two, "1", "pid"), http.StatusOK)
@@ -426,9 +427,7 @@ func TestAThousandSessionsLeaveNothing(t *testing.T) {
 	within(t, time.Minute, "goroutines, descriptors and processes are back", func() bool {
 		return runtime.NumGoroutine() <= goroutines+3 && files() <= descriptors+3 && len(f.starter.running()) <= 2
 	})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := len(f.sessions); n != 1 {
+	if n := f.sessions.Len(); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
 }
@@ -457,9 +456,7 @@ func TestOldClients(t *testing.T) {
 		t.Error(err)
 	}
 	within(t, time.Minute, "its session ends", func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return len(f.sessions) == 0
+		return f.sessions.Len() == 0
 	})
 }
 

@@ -61,7 +61,7 @@ func meddles(method string, params []byte) *jsonrpc.Fault {
 
 // about is the call that a notification is about, by its token or subscription; the
 // client's own stands in it then.
-func (p *peer) about(m *said) *call {
+func (p *peer) about(m *jsonrpc.Message) *call {
 	token, subscription := at(m.Params, protocol.MetaProgress), at(m.Params, "_meta", protocol.MetaSubscription)
 	if token == nil && subscription == nil {
 		return nil
@@ -102,6 +102,6 @@ func (p *peer) complete(method string) {
 		if c.method != method || p.take(c.wire) == nil {
 			continue
 		}
-		c.answer(response(c.id, said{Result: protocol.ListenResult(c.id)}), http.StatusOK, p.alone)
+		c.answer(jsonrpc.ListenEnd(c.id), http.StatusOK, p.alone)
 	}
 }

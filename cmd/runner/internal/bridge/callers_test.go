@@ -3,16 +3,15 @@ package bridge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -20,18 +19,14 @@ import (
 
 // scripted is a server that a test speaks for, after it has greeted.
 type scripted struct {
-	got  chan said
-	says chan string
-	over chan struct{}
-	once sync.Once
+	*wire
+	got chan jsonrpc.Message
 }
 
-func script() *scripted {
-	return &scripted{got: make(chan said, 1000), says: make(chan string, 1000), over: make(chan struct{})}
-}
+func script() *scripted { return &scripted{newWire(1000), make(chan jsonrpc.Message, 1000)} }
 
 func (c *scripted) Send(_ context.Context, line []byte, _ *Waiting) error {
-	var m said
+	var m jsonrpc.Message
 	if err := json.Unmarshal(line, &m); err != nil {
 		return err
 	}
@@ -47,31 +42,14 @@ func (c *scripted) Send(_ context.Context, line []byte, _ *Waiting) error {
 	return nil
 }
 
-func (c *scripted) Receive() ([]byte, error) {
-	select {
-	case line := <-c.says:
-		return []byte(line), nil
-	case <-c.over:
-		return nil, errors.New("the end")
-	}
-}
-
-func (c *scripted) Why() string { <-c.over; return "the end" }
-
-func (c *scripted) End() { c.once.Do(func() { close(c.over) }) }
-
-func (c *scripted) answer(m said, member string) {
-	c.says <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, member)
-}
-
 // reads is the next message that the server gets.
-func (c *scripted) reads(t *testing.T) said {
+func (c *scripted) reads(t *testing.T) jsonrpc.Message {
 	t.Helper()
 	return next(t, "message to the server", c.got)
 }
 
 // readsOnly fails if that is of another method.
-func (c *scripted) readsOnly(t *testing.T, method string) said {
+func (c *scripted) readsOnly(t *testing.T, method string) jsonrpc.Message {
 	t.Helper()
 	m := c.reads(t)
 	if m.Method != method {
@@ -202,7 +180,7 @@ func TestACancellationNamesOneCall(t *testing.T) {
 	s.want(mallory.sends("", "notifications/cancelled",
 		`"request\u0049d":1,"RequestId":`+string(first.ID)+`,"reason":"bored"`), http.StatusAccepted)
 	m := s.readsOnly(t, "notifications/cancelled")
-	if want := `{"requestId":` + string(second.ID) + `,"reason":"bored"}`; string(m.Params) != want {
+	if want := `{"reason":"bored","requestId":` + string(second.ID) + `}`; string(m.Params) != want {
 		t.Errorf("%s, want %s", m.Params, want)
 	}
 }
@@ -324,7 +302,7 @@ func TestSubscriptionsTakeNoPlacesOfCalls(t *testing.T) {
 func TestSubscriptionsOfASharedServerAreBounded(t *testing.T) {
 	s := sharedBy(t, false)
 	one, two := s.client(), s.client()
-	session := s.find(one.headers[1])
+	session := s.sessions.Get(one.headers[1])
 	subscribes := func(c client, uri, member string) answer {
 		t.Helper()
 		got := c.calls(t.Context(), "1", methodSubscribe, `"uri":"`+uri+`"`)

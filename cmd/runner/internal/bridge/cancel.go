@@ -25,7 +25,7 @@ func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
 		if c.ours { // nothing else of the client's goes along: it could name another's call
 			told = cancelled(c, at(params, "reason"))
 		}
-		_ = p.tell(ctx, request(nil, methodCancelled, told)) //nolint:errcheck // it is over either way
+		_ = p.tell(ctx, jsonrpc.Message{Method: methodCancelled, Params: told}.Text()) //nolint:errcheck // it is over either way
 		if c.to != nil {
 			c.to.settle()
 		}
@@ -41,12 +41,12 @@ func (p *peer) lose(c *call) {
 	}
 	c.to.settle()
 	go func() {
-		line := request(nil, methodCancelled, cancelled(c, []byte(`"the client does not read"`)))
-		_ = p.tell(context.Background(), line) //nolint:errcheck // it is over either way
+		told := jsonrpc.Message{Method: methodCancelled, Params: cancelled(c, []byte(`"the client does not read"`))}
+		_ = p.tell(context.Background(), told.Text()) //nolint:errcheck // it is over either way
 	}()
 }
 
 // cancelled are the parameters by which the server knows which call is cancelled.
 func cancelled(c *call, reason []byte) []byte {
-	return append(append(append([]byte(`{"requestId":`), c.wire...), member("reason", reason)...), '}')
+	return jsonrpc.Object{"requestId": c.wire, "reason": reason}.Joined()
 }

@@ -14,6 +14,6 @@
 //   - sse.go, post.go: a server of the HTTP+SSE transport
 //
 // A change of these files, of internal/stdio, internal/jsonrpc, internal/protocol,
-// internal/headers, internal/share or internal/sse reaches pods that run only with a new
-// runconfig.BridgeVersion, which a test asks for.
+// internal/headers, internal/sessions, internal/share or internal/sse reaches pods that run only
+// with a new runconfig.BridgeVersion, which a test asks for.
 package bridge

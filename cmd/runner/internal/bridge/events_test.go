@@ -1,14 +1,19 @@
 package bridge
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -16,7 +21,7 @@ import (
 // with a message before it answers the POST: say says something on the stream.
 type saying struct {
 	first string
-	take  func(m said, say func(event string))
+	take  func(m jsonrpc.Message, say func(event string))
 
 	mu      sync.Mutex
 	streams []chan string
@@ -51,7 +56,7 @@ func (s *saying) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answerOf is an event with the answer to a call.
-func answerOf(m said, result string) string {
+func answerOf(m jsonrpc.Message, result string) string {
 	return "event:message\ndata:" + `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + "}\n\n"
 }
 
@@ -71,7 +76,7 @@ func TestAServerSaysOtherThingsOnItsStream(t *testing.T) {
 		"a mark":        "\ufeff",
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := behind(t, &saying{first: first, take: func(m said, say func(string)) {
+			f := behind(t, &saying{first: first, take: func(m jsonrpc.Message, say func(string)) {
 				say("event: ping\ndata: " + `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}` +
 					"\n\n: ping\n\ndata: 2026-01-01\n\ndata: {\"type\":\"heartbeat\"}\n\n")
 				switch m.Method {
@@ -95,7 +100,7 @@ func TestAServerSaysOtherThingsOnItsStream(t *testing.T) {
 // comes in time, and what it asks is answered: else both would wait.
 func TestAServerAnswersAPostWhenItsToolIsDone(t *testing.T) {
 	answered := make(chan string, 1)
-	server := &saying{take: func(m said, say func(string)) {
+	server := &saying{take: func(m jsonrpc.Message, say func(string)) {
 		switch {
 		case m.Method == "initialize":
 			say(answerOf(m, agreed))
@@ -158,7 +163,7 @@ func TestAServerThatIsBusyHasTheMessage(t *testing.T) {
 	tellTime = 100 * time.Millisecond
 	t.Cleanup(func() { tellTime = dialTime })
 	stay := make(chan struct{})
-	f := behind(t, &saying{take: func(m said, say func(string)) {
+	f := behind(t, &saying{take: func(m jsonrpc.Message, say func(string)) {
 		if m.Method == "initialize" {
 			say(answerOf(m, agreed))
 		} else {
@@ -168,4 +173,59 @@ func TestAServerThatIsBusyHasTheMessage(t *testing.T) {
 	t.Cleanup(func() { close(stay) })
 	f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, protocol.HeaderSession, f.begin()),
 		http.StatusAccepted)
+}
+
+// A server may forget a session whose stream it holds open, or listen no more. Its connection ends then: those who use
+// it begin anew.
+func TestAConnectionWhoseEndpointIsGoneIsNotUsed(t *testing.T) {
+	for says, status := range map[string]int32{"HTTP 404": 404, "HTTP 410": 410, "connection refused": 0} {
+		for _, shared := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, shared %t", says, shared), func(t *testing.T) {
+				var gone atomic.Bool
+				waits := make(chan struct{}, 1)
+				server := &saying{take: func(m jsonrpc.Message, say func(string)) {
+					switch {
+					case m.Method == "initialize":
+						say(answerOf(m, agreed))
+					case m.Method == "wait":
+						waits <- struct{}{}
+					case m.ID != nil:
+						say(answerOf(m, `{"content":[]}`))
+					}
+				}}
+				up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Connection", "close")
+					if r.Method == http.MethodPost && gone.Load() && r.URL.Query().Get("session") == "0" {
+						w.WriteHeader(int(status))
+						return
+					}
+					server.ServeHTTP(w, r)
+				}))
+				t.Cleanup(func() { up.CloseClientConnections(); up.Close() })
+				at, err := url.Parse(up.URL + "/sse")
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := serve(t, Config{Shared: shared, Server: Server{Open: Events(at, nil), Junk: func() string { return "" }}})
+				session := f.begin()
+				other := make(chan answer, 1)
+				go func() { other <- f.call(session, "1", "wait") }()
+				next(t, "call", waits)
+				if gone.Store(true); status == 0 {
+					_ = up.Listener.Close()
+				}
+				f.wantFailed(f.call(session, "2", "tools/call"), "-31007", says, "the call has not run")
+				f.wantFailed(next(t, "answer to the other call", other), "-31006", says, "the call may have run")
+				within(t, 5*time.Second, "the session is over", func() bool {
+					return f.post(`{"jsonrpc":"2.0","id":3,"method":"tools/call"}`, protocol.HeaderSession, session).
+						status == http.StatusNotFound
+				})
+				if status == 0 {
+					f.want(f.post(hello), http.StatusBadGateway, "-31007", "connection refused")
+				} else {
+					f.want(f.call(f.begin(), "1", "tools/call"), http.StatusOK, "content")
+				}
+			})
+		}
+	}
 }

@@ -3,16 +3,19 @@ package bridge
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio/stdiotest"
@@ -39,6 +42,34 @@ func child(how string) Server {
 		}
 		return Child(p), nil
 	}}
+}
+
+// wire is the half of a connection on which a server says what its test has it say, until it ends.
+type wire struct {
+	says chan string
+	over chan struct{}
+	once sync.Once
+}
+
+func newWire(waiting int) *wire {
+	return &wire{says: make(chan string, waiting), over: make(chan struct{})}
+}
+
+func (w *wire) Receive() ([]byte, error) {
+	select {
+	case line := <-w.says:
+		return []byte(line), nil
+	case <-w.over:
+		return nil, io.EOF
+	}
+}
+
+func (w *wire) Why() string { <-w.over; return "the end" }
+
+func (w *wire) End() { w.once.Do(func() { close(w.over) }) }
+
+func (w *wire) answer(m jsonrpc.Message, member string) {
+	w.says <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, member)
 }
 
 // front is a bridge that listens.

@@ -59,17 +59,14 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 		w.Header().Set(protocol.HeaderSession, s.id)
 	}
 	status := max(e.status, http.StatusOK)
-	if refused := (said{Error: at(e.data, "error")}); status == http.StatusOK && jsonrpc.NamesModern(r.Header) {
-		status = modernStatus(messages[0].Method, refused.code()) // the modern era has no initialize
+	if refused := (jsonrpc.Message{Error: at(e.data, "error")}); status == http.StatusOK && jsonrpc.NamesModern(r.Header) {
+		status = modernStatus(messages[0].Method, code(refused)) // the modern era has no initialize
 	}
 	if asJSON, _ := accepts(r); asJSON || status != http.StatusOK {
 		writeJSON(w, status, e.data)
 		return
 	}
-	out := &eventWriter{w: w, control: http.NewResponseController(w)}
-	defer out.end()
-	out.begin()
-	_ = out.event(e, 0) //nolint:errcheck // a client that is gone does not need it
+	_ = eventsTo(w).Message("", e.data) //nolint:errcheck // a client that is gone does not need it
 }
 
 // hello is the answer to initialize.
@@ -100,14 +97,9 @@ func (b *Bridge) hello(ctx context.Context, s *session, answer *stream) (event, 
 	}
 }
 
-func (b *Bridge) end(s *session) {
-	b.remove(s.id)
-	s.end()
-}
-
 // inSession is the session of a request, nil after it was answered.
 func (b *Bridge) inSession(w http.ResponseWriter, r *http.Request, id string, call []byte) *session {
-	s := b.find(id)
+	s := b.sessions.Get(id)
 	v := r.Header.Get(protocol.HeaderVersion)
 	switch {
 	case v != "" && !slices.Contains(protocol.LegacyRevisions, v) && (s == nil || v != s.revision()):
@@ -161,7 +153,7 @@ func (b *Bridge) postSession(
 	to.detach(by)
 	switch {
 	case whole && media.Type(w.Header()) == media.Events:
-		b.finished.keep(to) // what was written need not have arrived
+		b.keepFinished(to) // what was written need not have arrived
 	case whole:
 		s.forget(to)
 	}

@@ -6,22 +6,12 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
-// said is a message of the server's. It is read as it comes: where its server is not
-// strict, its clients decide what they make of it.
-type said struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  json.RawMessage `json:"error"`
-}
-
-func (m said) answers() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
-
-// code is that of an error, 0 where there is none.
-func (m said) code() int {
+// code is that of an answer's error, 0 where there is none.
+func code(m jsonrpc.Message) int {
 	var e struct {
 		Code int `json:"code"`
 	}
@@ -31,46 +21,18 @@ func (m said) code() int {
 	return e.Code
 }
 
-// read takes a message, or a batch of them, apart.
-func read(line []byte) []said {
-	if line[0] != '[' {
-		var m said
-		if json.Unmarshal(line, &m) != nil {
-			return nil
+// read takes what a server says apart, a message or a batch of them.
+func read(line []byte) (all []jsonrpc.Message) {
+	texts := []json.RawMessage{line}
+	if line[0] == '[' && json.Unmarshal(line, &texts) != nil {
+		return nil
+	}
+	for _, text := range texts {
+		if m, err := jsonrpc.Lax(jsontext.Value(text)); err == nil {
+			all = append(all, m)
 		}
-		return []said{m}
 	}
-	var batch []said
-	if json.Unmarshal(line, &batch) != nil {
-		return nil
-	}
-	return batch
-}
-
-// request is a request or notification as one line, with another id.
-func request(id []byte, method string, params []byte) []byte {
-	name, _ := json.Marshal(method) //nolint:errcheck,errchkjson // a text
-	line := append([]byte(`{"jsonrpc":"2.0"`), member("id", id)...)
-	line = append(append(line, `,"method":`...), name...)
-	return append(append(line, member("params", params)...), '}')
-}
-
-// response is an answer as one line, with another id. Beside a result an error is none that is null: some libraries
-// write both.
-func response(id []byte, m said) []byte {
-	line := append(make([]byte, 0, len(m.Result)+len(m.Error)+len(id)+48), `{"jsonrpc":"2.0"`...)
-	line = append(line, member("id", id)...)
-	if m.Error != nil && (m.Result == nil || string(m.Error) != "null") {
-		return append(append(line, member("error", m.Error)...), '}')
-	}
-	return append(append(line, member("result", m.Result)...), '}')
-}
-
-func member(name string, value []byte) []byte {
-	if len(value) == 0 {
-		return nil
-	}
-	return append([]byte(`,"`+name+`":`), value...)
+	return all
 }
 
 // oneLine is JSON without line ends, which would end the message.

@@ -208,7 +208,7 @@ func (p *peer) repeated(r *http.Request, call jsonrpc.Message) *jsonrpc.Fault {
 			}
 			select {
 			case said := <-answer:
-				return jsontext.Value(said.Result), nil
+				return said.Result, nil
 			case <-ctx.Done():
 				p.cancel(context.WithoutCancel(ctx), answer, ownID, nil)
 				return nil, ctx.Err()

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 
@@ -27,14 +26,8 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	defer b.end(s)
 	by := s.standing.attach(false, 0)
 	defer s.standing.detach(by)
-	out := &eventWriter{w: w, control: http.NewResponseController(w)}
-	defer out.end()
-	out.begin()
 	endpoint := r.URL.Path + "?" + url.Values{protocol.QuerySession: {s.id}}.Encode()
-	if out.write(sse.Endpoint(endpoint)) != nil {
-		return
-	}
-	reading{s: s.standing, by: by, events: true, begun: true}.serve(w, r)
+	reading{s: s.standing, by: by, events: true, first: sse.Endpoint(endpoint)}.serve(w, r)
 }
 
 // old reports whether a session is of this transport. The proxy seals the ids of the
@@ -50,7 +43,7 @@ func (b *Bridge) putOld(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, f, nil)
 		return
 	}
-	s := b.find(r.URL.Query().Get(protocol.QuerySession))
+	s := b.sessions.Get(r.URL.Query().Get(protocol.QuerySession))
 	if s == nil || !s.old() {
 		writeFault(w, noStream, nil)
 		return
@@ -58,8 +51,7 @@ func (b *Bridge) putOld(w http.ResponseWriter, r *http.Request) {
 	for _, m := range messages {
 		if m.Response() {
 			s.standing.begin(1)
-			answerTo(s.standing)(response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}),
-				http.StatusOK, false)
+			answerTo(s.standing)(onOneLine(m).Text(), http.StatusOK, false)
 		}
 	}
 	w.WriteHeader(http.StatusAccepted)
@@ -69,7 +61,7 @@ var noStream = jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "n
 
 // postOld takes messages whose answers come on the session's stream.
 func (b *Bridge) postOld(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
-	s := b.find(r.URL.Query().Get(protocol.QuerySession))
+	s := b.sessions.Get(r.URL.Query().Get(protocol.QuerySession))
 	if s == nil || !s.old() {
 		writeFault(w, noStream, messages[0].ID)
 		return

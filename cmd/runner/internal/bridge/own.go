@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
@@ -24,7 +23,7 @@ const (
 )
 
 // known is what a program said to initialize, nil where that is not known.
-func (s *starter) known() json.RawMessage {
+func (s *starter) known() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hello
@@ -48,12 +47,12 @@ func (s *starter) told() <-chan struct{} {
 // remember keeps what a program has said to initialize, without instructions, which may be for one client. Failed
 // starts forget it.
 func (s *starter) remember(hello []byte) {
-	kept := []byte(`{"protocolVersion":`)
-	kept = append(kept, at(hello, "protocolVersion")...)
-	for _, name := range []string{"capabilities", "serverInfo"} {
-		kept = append(kept, member(name, at(hello, name))...)
+	told := jsonrpc.Object{}
+	for _, name := range []string{"protocolVersion", "capabilities", "serverInfo"} {
+		told[name] = at(hello, name)
 	}
-	if kept = append(kept, '}'); !json.Valid(kept) || len(kept) > maxKnown {
+	kept := told.Joined()
+	if told["protocolVersion"] == nil || len(kept) > maxKnown {
 		return
 	}
 	s.mu.Lock()
@@ -122,9 +121,9 @@ func (s *session) alone(m jsonrpc.Message, to *stream) {
 	switch {
 	case !m.Call():
 	case m.Method == "initialize":
-		s.agreed(answerTo(to))(response(m.ID, said{Result: helloFor(m, s.hello)}), http.StatusOK, false)
+		s.agreed(answerTo(to))(jsonrpc.Result(m.ID, helloFor(m, s.hello)), http.StatusOK, false)
 	case m.Method == "ping":
-		answerTo(to)(response(m.ID, said{Result: json.RawMessage("{}")}), http.StatusOK, false)
+		answerTo(to)(jsonrpc.Result(m.ID, []byte("{}")), http.StatusOK, false)
 	default: // its server has ended just now
 		answerTo(to)(busy("the server ends").Response(m.ID), http.StatusOK, false)
 	}

@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,30 +10,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // programs start slowly: each answers what it has got, in order, once all are up.
 type programs struct {
 	up      chan struct{}
-	answers func(m said) string // to a request; "" is none
+	answers func(m jsonrpc.Message) string // to a request; "" is none
 
 	mu  sync.Mutex
 	all []*program
 }
 
 type program struct {
-	of       *programs
-	in, says chan string
-	over     chan struct{}
-	once     sync.Once
+	*wire
+	of *programs
+	in chan string
 
 	mu  sync.Mutex
 	got []string
 }
 
 func (p *programs) open() (Conn, error) {
-	c := &program{of: p, in: make(chan string, 100), says: make(chan string, 100), over: make(chan struct{})}
+	c := &program{wire: newWire(100), of: p, in: make(chan string, 100)}
 	p.mu.Lock()
 	p.all = append(p.all, c)
 	p.mu.Unlock()
@@ -55,7 +54,7 @@ func (c *program) run() {
 		return
 	}
 	for {
-		var m said
+		var m jsonrpc.Message
 		select {
 		case line := <-c.in:
 			_ = json.Unmarshal([]byte(line), &m)
@@ -66,24 +65,12 @@ func (c *program) run() {
 		c.got = append(c.got, m.Method)
 		c.mu.Unlock()
 		if member := c.of.answers(m); m.ID != nil && member != "" {
-			c.says <- `{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + member + `}`
+			c.answer(m, member)
 		}
 	}
 }
 
 func (c *program) Send(_ context.Context, m []byte, _ *Waiting) error { c.in <- string(m); return nil }
-
-func (c *program) Receive() ([]byte, error) {
-	select {
-	case line := <-c.says:
-		return []byte(line), nil
-	case <-c.over:
-		return nil, errors.New("the end")
-	}
-}
-
-func (c *program) Why() string { <-c.over; return "the end" }
-func (c *program) End()        { c.once.Do(func() { close(c.over) }) }
 
 func (c *program) ended() bool {
 	select {
@@ -95,7 +82,7 @@ func (c *program) ended() bool {
 }
 
 // legacyProgram answers as one of the legacy era that knows no server/discover.
-func legacyProgram(m said) string {
+func legacyProgram(m jsonrpc.Message) string {
 	switch m.Method {
 	case protocol.MethodDiscover:
 		return `"error":{"code":-32601,"message":"unknown"}`
@@ -105,7 +92,7 @@ func legacyProgram(m said) string {
 	return `"result":{"of":"` + m.Method + `"}`
 }
 
-func slowly(t *testing.T, answers func(said) string) (front, *programs) {
+func slowly(t *testing.T, answers func(jsonrpc.Message) string) (front, *programs) {
 	t.Helper()
 	p := &programs{up: make(chan struct{}), answers: answers}
 	return serve(t, Config{Server: Server{Modern: true, Open: p.open, Junk: func() string { return "" }}}), p
@@ -197,7 +184,7 @@ func TestTheQuestionsOfProxiesStartOneProgram(t *testing.T) {
 
 // What a program says to a client it says to the proxy.
 func TestAClientsOwnInitializeAnswersTheProxys(t *testing.T) {
-	f, p := slowly(t, func(m said) string {
+	f, p := slowly(t, func(m jsonrpc.Message) string {
 		if m.Method == protocol.MethodDiscover {
 			return ""
 		}
@@ -219,7 +206,7 @@ func TestAClientsOwnInitializeAnswersTheProxys(t *testing.T) {
 
 // An answer in a revision that an old client asked for does not tell which one the program has.
 func TestWhatAnOldClientIsToldIsNotAllThatIsKnown(t *testing.T) {
-	f, p := slowly(t, func(m said) string {
+	f, p := slowly(t, func(m jsonrpc.Message) string {
 		if asked := text(at(m.Params, "protocolVersion")); asked != "" {
 			return strings.Replace(legacyProgram(m), protocol.Legacy, asked, 1)
 		}
@@ -233,7 +220,7 @@ func TestWhatAnOldClientIsToldIsNotAllThatIsKnown(t *testing.T) {
 // A server of the legacy era need not answer a question that it does not know.
 func TestAServerThatNeverSaysItsEra(t *testing.T) {
 	patience(t, 200*time.Millisecond, 50*time.Millisecond)
-	f, p := slowly(t, func(m said) string {
+	f, p := slowly(t, func(m jsonrpc.Message) string {
 		if m.Method == protocol.MethodDiscover {
 			return ""
 		}
@@ -257,7 +244,7 @@ func TestAServerThatNeverSaysItsEra(t *testing.T) {
 // the other era.
 func TestASlowServerOfTheModernEraIsAskedForNoSession(t *testing.T) {
 	patience(t, 100*time.Millisecond, 50*time.Millisecond)
-	f, p := slowly(t, func(m said) string {
+	f, p := slowly(t, func(m jsonrpc.Message) string {
 		if m.Method == protocol.MethodDiscover {
 			return `"result":{"supportedVersions":["2026-07-28"]}`
 		}
@@ -296,7 +283,7 @@ func TestWhatIsKnownIsForgottenWhenAStartFails(t *testing.T) {
 
 // A server of the modern era alone refuses initialize, with the status that the revision in the header asks for.
 func TestARefusedInitialize(t *testing.T) {
-	f, p := slowly(t, func(said) string { return `"error":{"code":-32601,"message":"unknown"}` })
+	f, p := slowly(t, func(jsonrpc.Message) string { return `"error":{"code":-32601,"message":"unknown"}` })
 	close(p.up)
 	f.want(f.post(hello), http.StatusOK, `"code":-32601`)
 	f.want(f.post(hello, protocol.HeaderVersion, protocol.Modern), http.StatusNotFound, `"code":-32601`)
@@ -304,7 +291,7 @@ func TestARefusedInitialize(t *testing.T) {
 
 // Who calls with a proxy's name shares no program, neither with proxies nor with another who does.
 func TestACallerOfAProxysNameHasAProgramApart(t *testing.T) {
-	ps := &programs{up: make(chan struct{}), answers: func(m said) string {
+	ps := &programs{up: make(chan struct{}), answers: func(m jsonrpc.Message) string {
 		if m.Method == protocol.MethodDiscover {
 			return `"error":{"code":-32601,"message":"no"}`
 		}

@@ -27,7 +27,7 @@ const maxCalls = 256
 type peer struct {
 	conn Conn
 	// other takes what answers no call: requests and notifications.
-	other func(m said)
+	other func(m jsonrpc.Message)
 	// over, if not nil, is told that the connection has ended, before its calls are.
 	over func(p *peer)
 	// alone says that the server is one client's: while it reads slowly the server waits.
@@ -57,7 +57,7 @@ type peer struct {
 // while it does not read gets no answer.
 const maxRefusals = 16
 
-func newPeer(conn Conn, alone bool, other func(m said), over func(p *peer)) *peer {
+func newPeer(conn Conn, alone bool, other func(m jsonrpc.Message), over func(p *peer)) *peer {
 	p := &peer{
 		conn: conn, other: other, over: over, alone: alone, calls: map[string]*call{},
 		started: time.Now(), done: make(chan struct{}), heard: make(chan struct{}),
@@ -81,7 +81,7 @@ func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
 	if c.ours {
 		params, _ = swapped(params, c.wire, "_meta", protocol.MetaProgress)
 	}
-	return p.sent(p.conn.Send(ctx, request(c.wire, c.method, params),
+	return p.sent(p.conn.Send(ctx, jsonrpc.Message{ID: c.wire, Method: c.method, Params: params}.Text(),
 		&Waiting{c.over, func(err error) { p.refused(err, c) }}), c)
 }
 
@@ -232,8 +232,8 @@ func (p *peer) read() {
 	}
 }
 
-func (p *peer) dispatch(m said) {
-	if m.answers() {
+func (p *peer) dispatch(m jsonrpc.Message) {
+	if m.Response() {
 		if c := p.answered(m.ID); c != nil {
 			p.finish(c, m)
 		}
@@ -243,7 +243,7 @@ func (p *peer) dispatch(m said) {
 		return
 	}
 	if c := p.about(&m); c != nil && c.to != nil {
-		p.push(c, event{data: request(m.ID, m.Method, m.Params)})
+		p.push(c, event{data: m.Text()})
 		return
 	}
 	p.other(m)
@@ -257,15 +257,16 @@ func (p *peer) push(c *call, e event) {
 	}
 }
 
-func (p *peer) finish(c *call, m said) {
+func (p *peer) finish(c *call, m jsonrpc.Message) {
 	if c.method == protocol.MethodListen && m.Result != nil {
 		m.Result, _ = swapped(m.Result, c.id, "_meta", protocol.MetaSubscription)
 	}
 	status := http.StatusOK
 	if c.modern {
-		status = modernStatus(c.method, m.code())
+		status = modernStatus(c.method, code(m))
 	}
-	c.answer(response(c.id, m), status, p.alone)
+	m.ID = c.id
+	c.answer(m.Text(), status, p.alone)
 }
 
 // isFor notes what the connection is for.

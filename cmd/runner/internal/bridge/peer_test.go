@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -16,15 +15,15 @@ import (
 // pipe is a connection to a server that says what a test writes, and of which a test may
 // have the messages of one method wait.
 type pipe struct {
-	says  chan string
+	*wire
 	sent  chan string
 	stuck string // the method that the server does not read
 }
 
 func newPipe(t *testing.T) *pipe {
 	t.Helper()
-	c := &pipe{says: make(chan string), sent: make(chan string, 1000)}
-	t.Cleanup(func() { close(c.says) })
+	c := &pipe{wire: newWire(0), sent: make(chan string, 1000)}
+	t.Cleanup(c.End)
 	return c
 }
 
@@ -37,30 +36,18 @@ func (c *pipe) Send(ctx context.Context, m []byte, _ *Waiting) error {
 	return nil
 }
 
-func (c *pipe) Receive() ([]byte, error) {
-	line, ok := <-c.says
-	if !ok {
-		return nil, io.EOF
-	}
-	return []byte(line), nil
-}
-
-func (c *pipe) Why() string { return "the test has ended" }
-func (c *pipe) End()        {}
-
 // peered is a bridge, and a connection of its to a server, that of one client or not.
 func peered(t *testing.T, conn Conn, alone bool) (*Bridge, *peer) {
 	t.Helper()
 	b := New(Config{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(b.Close)
-	return b, newPeer(conn, alone, func(said) {}, nil)
+	return b, newPeer(conn, alone, func(jsonrpc.Message) {}, nil)
 }
 
 // sessionOf is a session with the server of a connection.
 func sessionOf(b *Bridge, p *peer) *session {
 	return &session{
 		peer: p, standing: b.stream(standingID, true, ""), gone: make(chan struct{}), asked: map[string]bool{},
-		leave: func() {},
 	}
 }
 
@@ -105,8 +92,11 @@ func TestAnAnswerKeepsItsResultBesideAnErrorThatIsNull(t *testing.T) {
 	if e, _, _ := x.take(t.Context(), x.reader); string(e.data) != `{"jsonrpc":"2.0","id":"a","result":{"content":[]}}` {
 		t.Errorf("the client gets %s", e.data)
 	}
-	answer := jsonrpc.Message{ID: []byte("7"), Result: []byte(`{"roots":[]}`), Error: []byte("null")}
-	if f := s.post(t.Context(), []jsonrpc.Message{answer}, nil); f != nil {
+	answer, _, err := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":7,"result":{"roots":[]},"error":null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := s.post(t.Context(), answer, nil); f != nil {
 		t.Fatal(f)
 	}
 	if m := next(t, "answer", conn.sent); m != `{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}` {
@@ -127,7 +117,7 @@ func TestACallWhoseClientDoesNotReadIsCancelledByItsID(t *testing.T) {
 		}
 		next(t, "call", conn.sent)
 		p.lose(c)
-		if m := next(t, "cancellation", conn.sent); !strings.Contains(m, `"params":{"requestId":`+string(c.wire)+`,`) {
+		if m := next(t, "cancellation", conn.sent); !strings.Contains(m, `,"requestId":`+string(c.wire)+`}`) {
 			t.Errorf("the id of the call is %s, and the server gets %s", c.wire, m)
 		}
 	}
@@ -153,7 +143,7 @@ func TestCallsOfOneIDAreCancelledTogether(t *testing.T) {
 	told := []string{next(t, "cancellation", conn.sent), next(t, "cancellation", conn.sent)}
 	slices.Sort(told)
 	for i, m := range told {
-		if want := fmt.Sprintf(`"params":{"requestId":%d,"reason":"bored"}`, i+1); !strings.Contains(m, want) {
+		if want := fmt.Sprintf(`"params":{"reason":"bored","requestId":%d}`, i+1); !strings.Contains(m, want) {
 			t.Errorf("the server gets %s, want %s", m, want)
 		}
 	}
@@ -211,7 +201,7 @@ func TestCallsOfOneIDAtATimeGetEachItsOwnAnswer(t *testing.T) {
 func TestAQuestionOfTheBridgesIsCancelledAlone(t *testing.T) {
 	conn := newPipe(t)
 	_, p := peered(t, conn, false)
-	ask := func() <-chan said {
+	ask := func() <-chan jsonrpc.Message {
 		answer, err := p.question(t.Context(), "tools/list", struct{}{})
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -27,7 +28,7 @@ func (m *modern) probe(all *shared, settled chan<- struct{}) {
 	if speaks, _ := m.known(); !speaks {
 		late = time.After(m.discoverTime)
 	}
-	var hello said
+	var hello jsonrpc.Message
 	introduced := false
 	select {
 	case hello = <-answer:
@@ -36,7 +37,7 @@ func (m *modern) probe(all *shared, settled chan<- struct{}) {
 	}
 	speaks := hello.Result != nil && slices.Contains(texts(at(hello.Result, "supportedVersions")), protocol.Modern)
 	// A server that ended may have done so for another reason than the question.
-	legacy := !speaks && hello.code() != CodeServerEnded
+	legacy := !speaks && code(hello) != CodeServerEnded
 	if legacy {
 		m.yield(all, introduced)
 	}
@@ -54,7 +55,7 @@ func (m *modern) probe(all *shared, settled chan<- struct{}) {
 // besides asks a server for a session that does not answer the question for its era, as one of the legacy era need not.
 // Many that are slow answer both in turn once they have started. It returns the answer to the first, none where there
 // is only one to the second, and whether there was such a one.
-func (m *modern) besides(all *shared, answer <-chan said) (hello said, introduced bool) {
+func (m *modern) besides(all *shared, answer <-chan jsonrpc.Message) (hello jsonrpc.Message, introduced bool) {
 	second := make(chan bool, 1)
 	go func() { second <- all.introduce(context.Background(), m.starter) == nil }()
 	select {

@@ -3,7 +3,6 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,17 +20,15 @@ const maxFinished = 8
 type session struct {
 	id     string
 	caller string // who began it; "" where that is not known
-	leave  func() // gives its place back
 	own    bool   // it is a proxy's, which has a server while it needs one
 	peer   *peer
 	shared *shared // where the server is not the session's own
 	// hello is what a session of a proxy's is told of a server that it does not have.
-	hello json.RawMessage
+	hello []byte
 	// standing carries what answers no request.
 	standing *stream
 	// gone is closed when the session has ended.
 	gone chan struct{}
-	once sync.Once
 
 	mu      sync.Mutex
 	version string // that was agreed on
@@ -172,10 +169,10 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 		case m.Method == methodCancelled:
 			p.cancel(ctx, s, at(params, "requestId"), params)
 		case m.Method != "":
-			err = p.tell(ctx, request(nil, m.Method, params))
+			err = p.tell(ctx, jsonrpc.Message{Method: m.Method, Params: params}.Text())
 		default:
 			s.answered(m.ID)
-			err = p.tell(ctx, response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}))
+			err = p.tell(ctx, onOneLine(m).Text())
 		}
 		switch {
 		case err != nil && !sent:
@@ -188,11 +185,9 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 	return nil
 }
 
-func errorOf(m jsonrpc.Message) json.RawMessage {
-	if m.Error == nil {
-		return nil
-	}
-	return json.RawMessage(oneLine(m.Error))
+// onOneLine is an answer of a client's as one line.
+func onOneLine(m jsonrpc.Message) jsonrpc.Message {
+	return jsonrpc.Message{ID: m.ID, Result: oneLine(m.Result), Error: oneLine(m.Error)}
 }
 
 // agreed notes the revision that initialize has led to.
@@ -216,8 +211,8 @@ func (s *session) revision() string {
 // it is about one whose client has nothing to answer: the server waits in the others.
 // What comes before the answer to initialize is for the standing stream.
 // Changes of lists and resources are for the standing stream if there is one.
-func (s *session) other(p *peer, m said) {
-	e := event{data: request(m.ID, m.Method, m.Params)}
+func (s *session) other(p *peer, m jsonrpc.Message) {
+	e := event{data: m.Text()}
 	calls := slices.DeleteFunc(p.mine(s), func(c *call) bool { return c.to == nil })
 	general := strings.HasSuffix(m.Method, "/list_changed") || m.Method == "notifications/resources/updated"
 	to := s.standing
@@ -260,9 +255,9 @@ func (s *session) answered(question []byte) {
 	}
 }
 
-// end ends the session, and its server if that is its own.
-func (s *session) end() {
-	s.once.Do(func() { close(s.gone); s.leave() })
+// end ends the session, once, and its server if that is its own, which has ended when done is closed.
+func (s *session) end() (done <-chan struct{}) {
+	close(s.gone)
 	s.standing.end()
 	s.standing.free()
 	s.mu.Lock()
@@ -277,7 +272,9 @@ func (s *session) end() {
 		shared.leave(s)
 	case p != nil:
 		p.stop()
+		return p.done
 	}
+	return nil
 }
 
 func asFault(err error) *jsonrpc.Fault {

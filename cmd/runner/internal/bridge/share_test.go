@@ -25,7 +25,7 @@ func TestACallerEndsNoSessionOfOthers(t *testing.T) {
 	f.want(by("mallory"), http.StatusOK)
 	f.want(by("mallory"), http.StatusServiceUnavailable, "-31008", "this caller has 2 of 4 sessions")
 	f.age()
-	s := f.find(quiet)
+	s := f.sessions.Get(quiet)
 	s.mu.Lock()
 	s.used = time.Now().Add(-3 * makeRoom) // the idlest of all
 	s.mu.Unlock()
@@ -35,22 +35,18 @@ func TestACallerEndsNoSessionOfOthers(t *testing.T) {
 	}
 	f.want(f.call(quiet, "1", "pid"), http.StatusOK, "result")
 	f.want(by("bob"), http.StatusOK)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := len(f.sessions); n != 4 {
+	if n := f.sessions.Len(); n != 4 {
 		t.Errorf("there are %d sessions", n)
 	}
 }
 
 // age has all sessions be idle for longer.
 func (f front) age() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.sessions {
+	f.sessions.Each(func(s *session) {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.used = s.used.Add(-2 * makeRoom)
-		s.mu.Unlock()
-	}
+	})
 }
 
 // Where no caller is known all sessions are anybody's, as where nobody logs in.

@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"sync"
@@ -17,7 +16,7 @@ import (
 // say which.
 type shared struct {
 	peer  *peer
-	hello json.RawMessage // the result of initialize
+	hello []byte // the result of initialize
 
 	mu       sync.Mutex
 	sessions map[*session]bool
@@ -81,7 +80,7 @@ func (b *Bridge) sharedBy() string {
 // startShared starts a server for many.
 func startShared(ctx context.Context, s *starter, of string) (*shared, *jsonrpc.Fault) {
 	all := &shared{sessions: map[*session]bool{}, used: time.Now()}
-	p, f := s.open(ctx, "", of, func(p *peer, m said) { all.other(p, m) })
+	p, f := s.open(ctx, "", of, func(p *peer, m jsonrpc.Message) { all.other(p, m) })
 	all.peer = p
 	return all, f
 }
@@ -99,14 +98,14 @@ func (a *shared) introduce(ctx context.Context, s *starter) *jsonrpc.Fault {
 	m, f := await(ctx, s, p, answer)
 	switch {
 	case f != nil:
-	case m.code() == CodeServerEnded:
+	case code(m) == CodeServerEnded:
 		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "%s", text(at(m.Error, "message")))
 	case m.Result == nil:
 		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server refuses initialize: %s",
 			m.Error)
 	}
 	if f == nil {
-		if err := p.tell(ctx, request(nil, "notifications/initialized", nil)); err != nil {
+		if err := p.tell(ctx, jsonrpc.Message{Method: "notifications/initialized"}.Text()); err != nil {
 			f = asFault(err)
 		}
 	}
@@ -125,7 +124,7 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 	}
 	switch m.Method {
 	case "initialize":
-		s.agreed(answerTo(to))(response(m.ID, said{Result: helloFor(m, a.hello)}), http.StatusOK, false)
+		s.agreed(answerTo(to))(jsonrpc.Result(m.ID, helloFor(m, a.hello)), http.StatusOK, false)
 		return true
 	case methodSubscribe:
 		if f := s.mayAsk(text(at(m.Params, "uri"))); f != nil {
@@ -137,7 +136,7 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 		delete(s.asked, text(at(m.Params, "uri")))
 		s.mu.Unlock()
 		if a.wanted(text(at(m.Params, "uri"))) {
-			answerTo(to)(response(m.ID, said{Result: json.RawMessage("{}")}), http.StatusOK, false)
+			answerTo(to)(jsonrpc.Result(m.ID, []byte("{}")), http.StatusOK, false)
 			return true
 		}
 	}
@@ -146,7 +145,7 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 
 // helloFor is a server's result of initialize for another client than the one that has asked: in the revision that is
 // agreed on with that.
-func helloFor(initialize jsonrpc.Message, hello json.RawMessage) json.RawMessage {
+func helloFor(initialize jsonrpc.Message, hello []byte) []byte {
 	agreed := protocol.Agreed(text(at(initialize.Params, "protocolVersion")), text(at(hello, "protocolVersion")))
 	hello, _ = swapped(hello, []byte(strconv.Quote(agreed)), "protocolVersion")
 	return hello
@@ -204,12 +203,12 @@ func (a *shared) wanted(uri string) bool {
 // other takes what is about no call that waits: changes go to all whom they concern.
 // Whose the rest is nobody can tell, the log above all: a call that has ended may have
 // led to it also where only one waits.
-func (a *shared) other(p *peer, m said) {
+func (a *shared) other(p *peer, m jsonrpc.Message) {
 	if m.ID != nil {
 		refuse(p, m)
 		return
 	}
-	e := event{data: request(nil, m.Method, m.Params)}
+	e := event{data: m.Text()}
 	uri := text(at(m.Params, "uri"))
 	switch m.Method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
@@ -227,11 +226,11 @@ func (a *shared) other(p *peer, m said) {
 }
 
 // refuse answers a request of a server that nobody may be asked for.
-func refuse(p *peer, m said) {
+func refuse(p *peer, m jsonrpc.Message) {
 	answer := jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound,
 		"the server is shared by clients, and cannot ask one").Response(m.ID)
 	if m.Method == "ping" {
-		answer = response(m.ID, said{Result: json.RawMessage("{}")})
+		answer = jsonrpc.Result(m.ID, []byte("{}"))
 	}
 	select {
 	case p.refusals <- struct{}{}:

@@ -223,7 +223,7 @@ func answersPosts(t *testing.T, reached, answers *atomic.Int32) (connect func() 
 		if err := errors.Join(wrong, failed); err != nil {
 			t.Fatal(err)
 		}
-		p := newPeer(conn, true, func(said) {}, nil)
+		p := newPeer(conn, true, func(jsonrpc.Message) {}, nil)
 		t.Cleanup(p.stop)
 		return p
 	}
@@ -253,7 +253,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 		answers.Store(status)
 		answered := make(chan *jsonrpc.Fault, 1)
 		f := ask(t.Context(), "3", func(data []byte, status int, _ bool) {
-			answered <- jsonrpc.Fail(status, read(data)[0].code(), "%s", data)
+			answered <- jsonrpc.Fail(status, code(read(data)[0]), "%s", data)
 		})
 		if f == nil { // it was told later than the message was sent
 			f = <-answered
@@ -319,8 +319,8 @@ func FuzzMessages(f *testing.F) {
 		if len(line) == 0 {
 			return
 		}
-		p := &peer{alone: true, calls: map[string]*call{}, other: func(m said) {
-			if all := read(request(m.ID, m.Method, m.Params)); len(all) != 1 {
+		p := &peer{alone: true, calls: map[string]*call{}, other: func(m jsonrpc.Message) {
+			if all := read(m.Text()); len(all) != 1 {
 				t.Errorf("%q becomes what is no message", line)
 			}
 		}}

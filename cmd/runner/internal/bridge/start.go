@@ -58,7 +58,7 @@ type starter struct {
 	pauses map[string]pause
 	peers  map[*peer]bool // those that have not ended
 	// hello is what one of them said to initialize last, and telling closed once it is there.
-	hello   json.RawMessage
+	hello   []byte
 	telling chan struct{}
 	// closed says that none is opened any more.
 	closed bool
@@ -109,7 +109,9 @@ func (s *starter) rest(ctx context.Context, caller string) *jsonrpc.Fault {
 }
 
 // open opens a connection of a caller's own; for many clients it is that of "".
-func (s *starter) open(ctx context.Context, caller, of string, other func(p *peer, m said)) (*peer, *jsonrpc.Fault) {
+func (s *starter) open(
+	ctx context.Context, caller, of string, other func(p *peer, m jsonrpc.Message),
+) (*peer, *jsonrpc.Fault) {
 	if f := s.rest(ctx, caller); f != nil {
 		return nil, f
 	}
@@ -131,7 +133,8 @@ func (s *starter) open(ctx context.Context, caller, of string, other func(p *pee
 	}
 	var p *peer
 	ready := make(chan struct{})
-	p = newPeer(conn, of == oneSession, func(m said) { <-ready; other(p, m) }, func(p *peer) { s.over(caller, p) })
+	p = newPeer(conn, of == oneSession, func(m jsonrpc.Message) { <-ready; other(p, m) },
+		func(p *peer) { s.over(caller, p) })
 	p.isFor(of)
 	close(ready)
 	if s.peers == nil {
@@ -278,14 +281,14 @@ var (
 )
 
 // question is a request of the bridge's own. Its answer is the owner of the call.
-func (p *peer) question(ctx context.Context, method string, params any) (<-chan said, error) {
-	answer := make(chan said, 1)
+func (p *peer) question(ctx context.Context, method string, params any) (<-chan jsonrpc.Message, error) {
+	answer := make(chan jsonrpc.Message, 1)
 	body, err := json.Marshal(params)
 	if err != nil {
 		return nil, err
 	}
 	return answer, p.ask(ctx, &call{
-		id: ownID, owner: (<-chan said)(answer), method: method,
+		id: ownID, owner: (<-chan jsonrpc.Message)(answer), method: method,
 		answer: func(data []byte, _ int, _ bool) {
 			if all := read(data); len(all) == 1 {
 				answer <- all[0]

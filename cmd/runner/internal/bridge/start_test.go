@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
 // lines are what is logged, and written while it is read.
@@ -47,7 +49,7 @@ func TestStartsAndEndsAreLogged(t *testing.T) {
 		log := &lines{}
 		b := New(Config{Server: child(how), Log: slog.New(slog.NewJSONHandler(log, nil))})
 		t.Cleanup(func() { b.Close(); b.Wait(10 * time.Second) })
-		p, f := b.starter.open(t.Context(), "", oneSession, func(*peer, said) {})
+		p, f := b.starter.open(t.Context(), "", oneSession, func(*peer, jsonrpc.Message) {})
 		if f != nil {
 			t.Fatal(f)
 		}
@@ -65,13 +67,13 @@ func TestStartsAndEndsAreLogged(t *testing.T) {
 func TestTheLogSaysWhatAServerIsFor(t *testing.T) {
 	for ends, tc := range map[string]struct {
 		shared  bool
-		answers func(said) string
+		answers func(jsonrpc.Message) string
 	}{
 		`"for":"what proxies ask"`: {false, legacyProgram},
 		`"for":"all sessions"`:     {true, legacyProgram},
 		`"for":"requests without a session"`: {
 			false,
-			func(said) string { return `"result":{"supportedVersions":["2026-07-28"]}` },
+			func(jsonrpc.Message) string { return `"result":{"supportedVersions":["2026-07-28"]}` },
 		},
 	} {
 		log, p := &lines{}, &programs{up: make(chan struct{}), answers: tc.answers}
@@ -105,9 +107,9 @@ func TestTheEndOfIdleSessionsIsLogged(t *testing.T) {
 
 // Whoever is told of a crash may end the session before the log has it.
 func TestACrashIsLoggedAsOneThoughItsSessionIsEndedThen(t *testing.T) {
-	c := &pipe{says: make(chan string), sent: make(chan string, 1)}
-	p := newPeer(c, true, func(said) {}, func(p *peer) { p.stop() })
-	close(c.says)
+	c := newPipe(t)
+	p := newPeer(c, true, func(jsonrpc.Message) {}, func(p *peer) { p.stop() })
+	c.End()
 	<-p.done
 	if p.stopped.Load() {
 		t.Error("it is noted as ended by the bridge")

@@ -41,6 +41,7 @@ type stream struct {
 	attached bool
 	reader   *reader // the last that attached
 	freed    bool
+	kept     time.Time // since when it is kept though it was written
 	// changed is closed and made anew at each change.
 	changed chan struct{}
 }
@@ -208,6 +209,21 @@ func (s *stream) isAttached() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.attached
+}
+
+// keepFinished keeps a stream that was written, in place of the oldest one where there are too many.
+func (b *Bridge) keepFinished(s *stream) {
+	s.kept = time.Now()
+	if leave, err := b.finished.Room(context.Background(), s.unread.caller); err == nil { // another one always makes room
+		b.finished.Put(s, s, s.unread.caller, leave)
+	}
+}
+
+// isFreed reports whether nobody comes back to the stream.
+func (s *stream) isFreed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.freed
 }
 
 // begin counts calls, each of which settles once.

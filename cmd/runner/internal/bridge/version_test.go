@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "note the sources of the bridge as those
 // sources are what the program is made of where it is the bridge.
 var sources = []string{
 	"*.go", "../stdio/*.go", "../jsonrpc/*.go", "../protocol/*.go", "../headers/*.go",
-	"../media/*.go", "../share/*.go", "../sse/*.go", "program/*.go",
+	"../media/*.go", "../sessions/*.go", "../share/*.go", "../sse/*.go", "program/*.go",
 }
 
 // Pods that have a bridge keep it, over releases, while its version is the same.

@@ -34,8 +34,8 @@ type reading struct {
 	primed bool
 	// batch says that JSON is a list.
 	batch bool
-	// begun says that the headers were sent.
-	begun bool
+	// first is an event that the stream begins with; nil for none.
+	first []byte
 }
 
 // serve writes the stream until its end or the client's. It reports whether all of it
@@ -44,7 +44,7 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 	if !r.events {
 		return r.collect(w, request)
 	}
-	out := &eventWriter{w: w, control: http.NewResponseController(w), ids: r.s.replays, id: r.s.id}
+	out := eventsTo(w)
 	first, cancel := context.WithTimeout(request.Context(), r.quick)
 	e, n, ok := r.s.take(first, r.by)
 	cancel()
@@ -53,20 +53,19 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 		e.hold.part()
 		return true
 	}
-	defer out.end()
-	if !r.begun {
-		out.begin()
+	if out.Events(r.first) != nil {
+		return false
 	}
 	if r.primed {
 		before := n - 1
 		if !ok {
 			before = r.s.written()
 		}
-		out.prime(before)
+		_ = out.Prime(eventID(r.s.id, before)) //nolint:errcheck // the next write tells
 	}
 	for {
 		if ok {
-			broken := out.event(e, n)
+			broken := out.Message(r.id(n), e.data)
 			if broken != nil {
 				r.s.lost(n, r.by)
 			}
@@ -87,11 +86,19 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 		case r.s.last():
 			return true
 		default:
-			if out.comment() != nil {
+			if out.Comment() != nil {
 				return false
 			}
 		}
 	}
+}
+
+// id is that of an event, empty for one that is not kept.
+func (r reading) id(n int) string {
+	if !r.s.replays {
+		return ""
+	}
+	return eventID(r.s.id, n)
 }
 
 // collect writes all answers as JSON, for a client that takes no stream.
@@ -129,53 +136,9 @@ func (r reading) collect(w http.ResponseWriter, request *http.Request) bool {
 	return true
 }
 
-// eventWriter writes server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-type eventWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	ids     bool
-	id      string
-}
-
-func (o *eventWriter) begin() {
-	header := o.w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no")
-	o.w.WriteHeader(http.StatusOK)
-	_ = o.control.Flush() //nolint:errcheck // the next write tells
-}
-
-// prime tells the number of the last event that was written, from which on a client
-// may resume.
-func (o *eventWriter) prime(n int) {
-	_ = o.write(sse.Prime(eventID(o.id, n))) //nolint:errcheck // the next write tells
-}
-
-func (o *eventWriter) event(e event, n int) error {
-	before := sse.Before
-	if o.ids {
-		before = sse.BeforeID(eventID(o.id, n))
-	}
-	return o.write([]byte(before), e.data, []byte(sse.After))
-}
-
-func (o *eventWriter) comment() error { return o.write([]byte(sse.Alive)) }
-
-func (o *eventWriter) write(parts ...[]byte) error {
-	_ = o.control.SetWriteDeadline(time.Now().Add(writeTime)) //nolint:errcheck // only recorders in tests have none
-	for _, part := range parts {
-		if _, err := o.w.Write(part); err != nil {
-			return err
-		}
-	}
-	return o.control.Flush()
-}
-
-// end takes the deadline back, which is the connection's and not the answer's.
-func (o *eventWriter) end() {
-	_ = o.control.SetWriteDeadline(time.Time{}) //nolint:errcheck // only recorders in tests have none
+// eventsTo writes a stream to a client.
+func eventsTo(w http.ResponseWriter) *sse.Writer {
+	return &sse.Writer{ResponseWriter: w, Time: func(int) time.Duration { return writeTime }}
 }
 
 func eventID(stream string, n int) string { return stream + "_" + strconv.Itoa(n) }

@@ -1,9 +1,13 @@
 package era_test
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -62,15 +66,8 @@ func TestSubscriptionsTakeNoPlaceOfLongBodies(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
 	chunked := func(body string, headers ...string) *http.Request {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, io.MultiReader(strings.NewReader(body)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
+		r := requestOf(t, endpoint, body, headers...)
+		r.ContentLength = -1
 		return r
 	}
 	for range 16 {
@@ -100,5 +97,304 @@ func TestSubscriptionsTakeNoPlaceOfLongBodies(t *testing.T) {
 		if response.StatusCode != http.StatusOK {
 			t.Errorf("a call of %d bytes: HTTP %d", len(text), response.StatusCode)
 		}
+	}
+}
+
+// A session stays for minutes after its first request: of that it keeps by what the backend lets its client in, and no
+// other header.
+func TestASessionKeepsNothingElseOfItsFirstRequest(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	ballast := strings.Repeat("x", 1<<10)
+	call := func(n int) {
+		headers := append(asModern("tools/list", ""), "X-Api-Key", "secret")
+		for i := range 14 {
+			headers = append(headers, fmt.Sprintf("X-Ballast-%d", i), ballast)
+		}
+		client := fmt.Sprintf(`"io.modelcontextprotocol/clientInfo":{"name":"%d","version":"1"}`, n)
+		if status, m := send(t, endpoint, modern("1", "tools/list", "", client), headers...); status != http.StatusOK {
+			t.Fatalf("HTTP %d with %+v", status, m.Error)
+		}
+	}
+	live := func() int64 {
+		b.mu.Lock()
+		b.received = nil
+		b.mu.Unlock()
+		http.DefaultClient.CloseIdleConnections()
+		var m runtime.MemStats
+		for range 3 {
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for n := range 20 {
+		call(n)
+	}
+	before := live()
+	const sessions = 100
+	for n := range sessions {
+		call(100 + n)
+	}
+	// The backend is in this process, and keeps its end of each session.
+	if each := (live() - before) / sessions; each > 20<<10 {
+		t.Errorf("a session keeps %d bytes: want none of the 14 KiB of headers, of which there were several copies", each)
+	} else {
+		t.Logf("a session, with the backend's end of it, keeps %d bytes", each)
+	}
+}
+
+// Clients that leave in the middle of a call or of a subscription leave nothing behind.
+func TestNothingIsLeftOfClientsThatLeave(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	leave := func(method, params string, headers ...string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		r := requestOf(t, endpoint, modern("1", method, params, ""), headers...).WithContext(ctx)
+		if response, err := http.DefaultClient.Do(r); err == nil {
+			_, _ = response.Body.Read(make([]byte, 1<<16))
+			<-ctx.Done()
+			_ = response.Body.Close()
+		}
+	}
+	send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...)
+	leave("tools/call", `"name":"hang"`, asModern("tools/call", "hang")...)
+	leave("subscriptions/listen", `"notifications":{"toolsListChanged":true}`, asModern("subscriptions/listen", "")...)
+	settle := func() int {
+		runtime.GC()
+		http.DefaultClient.CloseIdleConnections()
+		return runtime.NumGoroutine()
+	}
+	time.Sleep(4 * time.Second) // idle connections to the backend close
+	before := settle()
+	for range 20 {
+		leave("tools/call", `"name":"hang"`, asModern("tools/call", "hang")...)
+		leave("subscriptions/listen", `"notifications":{"toolsListChanged":true}`, asModern("subscriptions/listen", "")...)
+	}
+	after := 0
+	for end := time.Now().Add(2 * patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if after = settle(); after <= before+5 {
+			return
+		}
+	}
+	all := make([]byte, 1<<20)
+	t.Errorf("%d goroutines became %d\n%s", before, after, all[:runtime.Stack(all, true)])
+}
+
+// flood holds calls of a caller at a backend until the test ends, and returns once so many have arrived there.
+func flood(t *testing.T, b *backend, endpoint string, calls int, body func(i int) string, headers ...string) {
+	t.Helper()
+	hold := make(chan struct{})
+	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
+		if strings.Contains(string(body), `"flood`) {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}
+		return false
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	t.Cleanup(func() { cancel(); close(hold); all.Wait() })
+	arrived := func() int {
+		n := 0
+		for _, r := range b.got("tools/call") {
+			if strings.Contains(r.body, `"flood`) {
+				n++
+			}
+		}
+		return n
+	}
+	call := func(body string) (status int) {
+		response, err := http.DefaultClient.Do(requestOf(t, endpoint, body, headers...).WithContext(ctx))
+		if err != nil {
+			return 0
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	for i := range calls {
+		all.Go(func() {
+			// A machine that is busy may take longer to connect than the proxy waits.
+			for call(body(i)) == http.StatusBadGateway && ctx.Err() == nil {
+				continue
+			}
+		})
+	}
+	for end := time.Now().Add(time.Minute); arrived() < calls; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d calls arrive", arrived(), calls)
+		}
+	}
+}
+
+// The login's name, and the API key, which may be another one with each call.
+func by(caller string, more ...string) []string {
+	return append(append(asModern("tools/call", "echo"), "X-Login", caller, "X-Api-Key", caller), more...)
+}
+
+// A caller whose calls take half of the sessions gets an error, and another one is served.
+func TestACallerLeavesOthersTheirSessions(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	client := func(name string) string {
+		return `"io.modelcontextprotocol/clientInfo":{"name":"` + name + `","version":"1"}`
+	}
+	call := func(id, name, text string) string {
+		return modern(id, "tools/call", `"name":"echo","arguments":{"text":"`+text+`"}`, client(name))
+	}
+	if status, got := send(t, endpoint, call("1", "first", "x"), by("ann")...); status != 200 {
+		t.Fatal(got)
+	}
+	flood(t, b, endpoint, 128, func(i int) string { return call("1", fmt.Sprint("c", i), "flood") }, by("mallory")...)
+	status, got := send(t, endpoint, call("2", "another", "x"), by("mallory")...)
+	if status != http.StatusServiceUnavailable || got.Error == nil ||
+		!strings.HasPrefix(got.Error.Message, "TooManySessions: ") {
+		t.Errorf("the caller that floods gets HTTP %d with %+v", status, got.Error)
+	}
+	began := len(b.got("initialize"))
+	for _, name := range []string{"first", "second"} {
+		if status, got := send(t, endpoint, call("3", name, "x"), by("ann")...); status != 200 {
+			t.Errorf("another caller gets HTTP %d with %+v", status, got.Error)
+		}
+	}
+	if n := len(b.got("initialize")) - began; n != 1 {
+		t.Errorf("%d sessions begin for one new client: that of the first was ended", n)
+	}
+}
+
+// A call that its server has asked about has begun: a client that is told to send it again later would have it run
+// twice.
+func TestACallThatHasBegunIsNotToBeSentAgain(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	for i := range 128 {
+		if status, got := send(t, endpoint, asking(fmt.Sprint(i), ""),
+			by("mallory", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
+			t.Fatalf("call %d gets HTTP %d with %+v", i, status, got)
+		}
+	}
+	status, header, got := answerOf(t, endpoint, asking("128", ""), by("mallory", "Mcp-Name", "ask")...)
+	if status != http.StatusInternalServerError || header.Get("Retry-After") != "" || len(got) != 1 ||
+		got[0].Error == nil ||
+		!strings.HasPrefix(got[0].Error.Message, "TooManyQuestions: ") ||
+		!strings.HasSuffix(got[0].Error.Message, "may have run") {
+		t.Errorf("HTTP %d with %v and %+v", status, header, got)
+	}
+	if n := len(b.got("tools/call")); n != 129 {
+		t.Errorf("the server got %d calls", n)
+	}
+	if status, got := send(t, endpoint, asking("1", ""),
+		by("ann", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
+		t.Errorf("another caller gets HTTP %d with %+v", status, got)
+	}
+}
+
+// Nor do long bodies of calls that take long.
+func TestACallerLeavesOthersTheirLongBodies(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	long := strings.Repeat("x", 500<<10)
+	call := func(text string) string {
+		return modern("1", "tools/call", `"name":"echo","arguments":{"text":"`+text+long+`"}`, "")
+	}
+	if status, got := send(t, endpoint, call("x"), by("ann")...); status != 200 {
+		t.Fatal(got)
+	}
+	flood(t, b, endpoint, 8, func(int) string { return call("flood\",\"x\":\"") }, by("mallory")...)
+	refused := make(chan string, 1)
+	go func() {
+		status, got := send(t, endpoint, call("x"), by("mallory")...)
+		refused <- fmt.Sprintf("HTTP %d with %+v", status, got.Error)
+	}()
+	served := make(chan string, 1)
+	go func() {
+		status, got := send(t, endpoint, call("x"), by("ann")...)
+		served <- fmt.Sprintf("HTTP %d with %+v", status, got.Error)
+	}()
+	select {
+	case got := <-served:
+		if got != "HTTP 200 with <nil>" {
+			t.Error("another caller gets", got)
+		}
+	case <-time.After(patience):
+		t.Error("another caller waits")
+	}
+	if got := <-refused; !strings.HasPrefix(got, "HTTP 503 ") || !strings.Contains(got, "TooManyLongBodies: ") {
+		t.Error("the caller that floods gets", got)
+	}
+}
+
+// A server may start a process for each session, and count them.
+func TestADrainEndsTheSessionsWithTheBackend(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint, drain := drainable(t, b, 0)
+	for _, caller := range []string{"ann", "bob"} {
+		if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""),
+			append(asModern("tools/call", "echo"), "X-Api-Key", caller)...); status != 200 {
+			t.Fatal(got)
+		}
+	}
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		sendAll(t, endpoint, modern("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`, ""),
+			asModern("subscriptions/listen", "")...)
+	}()
+	await(t, func() bool { return len(b.got(http.MethodGet)) == 1 })
+	drain(time.Second)
+	<-listening
+	begun, ended := map[string]bool{}, map[string]bool{}
+	for _, r := range b.got("notifications/initialized") {
+		begun[r.session] = true
+	}
+	for _, r := range b.got(http.MethodDelete) {
+		ended[r.session] = true
+	}
+	if len(begun) < 3 { // and one to find out what the backend speaks
+		t.Errorf("%d sessions have begun", len(begun))
+	}
+	for session := range begun {
+		if !ended[session] {
+			t.Errorf("session %s stays", session)
+		}
+	}
+}
+
+// A session that could not begin is no later caller's business.
+func TestAnErrorOfABeginIsForgottenWithItsCallers(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...)
+	before := len(b.got("initialize"))
+	refuse, refused := make(chan struct{}), make(chan struct{})
+	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		if !strings.Contains(string(body), `"initialize"`) {
+			return false
+		}
+		<-refuse
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return true
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+		_, _ = conn.Read(make([]byte, 1)) // until the proxy has read it
+		close(refused)
+		return true
+	})
+	ann := append(asModern("tools/call", "echo"), "X-Api-Key", "ann")
+	desert(t, endpoint, modern("1", "tools/call", echo, ""), func() bool { return len(b.got("initialize")) > before },
+		ann...)
+	b.answers(nil)
+	close(refuse)
+	<-refused
+	time.Sleep(200 * time.Millisecond) // it arrives where nobody waits
+	if status, got := send(t, endpoint, modern("2", "tools/call", echo, ""), ann...); status != 200 {
+		t.Errorf("HTTP %d with %+v", status, got)
 	}
 }

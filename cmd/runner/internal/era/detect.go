@@ -86,7 +86,7 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 		if leave, err := t.questions.Take(pipeline.Of(r.Context()).Payer(), 1); err == nil {
 			go func() {
 				defer leave()
-				t.look(context.Background(), detached(r))
+				t.look(context.Background(), r)
 			}()
 		}
 	default:

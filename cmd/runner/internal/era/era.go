@@ -29,6 +29,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sessions"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
@@ -74,7 +75,7 @@ type Translator struct {
 	denials   denials
 	listens   *share.Places
 	listeners listeners
-	sessions  sessions
+	sessions  heldSessions
 	pending   pending
 	ids       atomic.Int64
 	headers   headers.Tools // of a modern backend
@@ -99,7 +100,8 @@ func New(config Config, pass, send http.Handler) *Translator {
 		listens: share.New(maxListens, share.Half(maxListens)), questions: share.New(maxQuestions, 1),
 	}
 	t.pass = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { pass.ServeHTTP(w, t.at(r)) })
-	t.sessions.translator, t.sessions.places = t, share.New(maxSessions, share.Half(maxSessions))
+	t.sessions.translator = t
+	t.sessions.table = sessions.New[profile](maxSessions, sessions.Use[*held]{Idle: (*held).idle, End: t.sessions.end})
 	t.pending.places = share.New(maxPending, share.Half(maxPending))
 	return t
 }
@@ -138,7 +140,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	}
 	m := messages[0]
 	if m.Method == protocol.MethodListen && body.Size() > smallBody {
-		(&output{w: w}).fail(m.ID, jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidParams,
+		answerTo(w).fail(m.ID, jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidParams,
 			"subscriptions/listen is longer than 64 KiB: send several with fewer resources"))
 		return
 	}

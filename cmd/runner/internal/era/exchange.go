@@ -142,27 +142,23 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body *pipeline.Bo
 		return reply{}, ctx.Err()
 	}
 	a := reply{status: x.status, header: x.answered, id: x.answered.Get(protocol.HeaderSession)}
-	for {
-		select {
-		case said, more := <-x.words:
-			if !more {
-				return a, x.err
-			}
-			if a.said = said; said.err != nil {
+	for a.said = range heard(ctx, t, nil, x.words) {
+		if a.said.err != nil {
+			return a, nil
+		}
+		for _, a.message = range a.said.messages {
+			if a.message.Response() {
 				return a, nil
 			}
-			for _, a.message = range said.messages {
-				if a.message.Response() {
-					return a, nil
-				}
-				if a.message.Call() {
-					t.answerAlone(ctx, r, a, header)
-				}
+			if a.message.Call() {
+				t.answerAlone(ctx, r, a, header)
 			}
-		case <-ctx.Done():
-			return reply{}, ctx.Err()
 		}
 	}
+	if ctx.Err() != nil {
+		return reply{}, ctx.Err()
+	}
+	return a, x.err
 }
 
 // answerAlone answers a question of the backend's that comes with a request of ours, or on a session's stream, with the
@@ -170,7 +166,7 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body *pipeline.Bo
 func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked reply, header http.Header) {
 	answer := jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot be asked now").Response(asked.message.ID)
 	if asked.message.Method == "ping" {
-		answer = response(asked.message.ID, jsontext.Value("{}"))
+		answer = jsonrpc.Result(asked.message.ID, jsontext.Value("{}"))
 	}
 	if asked.id != "" { // the session begins: it is not in the headers of initialize
 		header = header.Clone()
@@ -189,12 +185,7 @@ func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked rep
 func (t *Translator) say(ctx context.Context, r *http.Request, message *pipeline.Body, header http.Header) {
 	x := t.exchange(ctx, r, http.MethodPost, message, header)
 	defer x.cancel()
-	for more := true; more; {
-		select {
-		case _, more = <-x.words:
-		case <-ctx.Done():
-			return
-		}
+	for range heard(ctx, t, nil, x.words) {
 	}
 }
 

@@ -30,7 +30,7 @@ func legacyServer(kind string, answer []byte) http.HandlerFunc {
 		case "initialize":
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set(protocol.HeaderSession, "s")
-			_, _ = w.Write(response(messages[0].ID,
+			_, _ = w.Write(jsonrpc.Result(messages[0].ID,
 				jsontext.Value(`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n","version":"1"}}`)))
 		case "server/discover":
 			w.WriteHeader(http.StatusNotFound)

@@ -124,7 +124,7 @@ func (t *Translator) giveUp(h *held) {
 // on in another request.
 func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) {
 	if m.Method == "ping" {
-		t.tell(c, response(m.ID, jsontext.Value("{}")))
+		t.tell(c, jsonrpc.Result(m.ID, jsontext.Value("{}")))
 		return false
 	}
 	needed := needs(m)
@@ -157,7 +157,7 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 		out.fail(id, jsonrpc.Fail(http.StatusInternalServerError, protocol.CodeInternal, tooManyQuestions))
 		return true
 	}
-	out.end(http.StatusOK, response(id, encoded(inputRequired(m.Method, m.Params, state))))
+	out.end(http.StatusOK, jsonrpc.Result(id, encoded(inputRequired(m.Method, m.Params, state))))
 	return true
 }
 
@@ -239,8 +239,8 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	// What the server asks next may come as soon as it has the answer.
 	h, leave := t.join(r.Context(), old)
 	defer leave()
-	t.tell(old, response(q.question.ID, answer))
-	t.relay(out, r, h, words{})
+	t.tell(old, jsonrpc.Result(q.question.ID, answer))
+	t.relayModern(out, r, h, words{})
 }
 
 // visitURL has the client visit what a server of revision 2025-11-25 wants visited before it takes a call (error
@@ -260,6 +260,7 @@ func (t *Translator) visitURL(out *output, c *call, e jsontext.Value) bool {
 		out.fail(c.id, missing(urlMode))
 		return true
 	}
-	out.end(http.StatusOK, response(c.id, encoded(inputRequired("elicitation/create", said.Data.Elicitations[0], ""))))
+	out.end(http.StatusOK, jsonrpc.Result(c.id,
+		encoded(inputRequired("elicitation/create", said.Data.Elicitations[0], ""))))
 	return true
 }

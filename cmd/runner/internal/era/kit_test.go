@@ -128,6 +128,27 @@ func (b *backend) answers(f func(w http.ResponseWriter, r *http.Request, body []
 	b.answer = f
 }
 
+// says has the backend answer a method of MCP with a status and a text, a stream if it is one, in which ID is that of
+// the message.
+func (b *backend) says(method string, status int, text string, headers ...string) {
+	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		m := message{}
+		if _ = json.Unmarshal(body, &m); m.Method != method {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasPrefix(text, "data: ") {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, strings.ReplaceAll(text, "ID", string(m.ID)))
+		return true
+	})
+}
+
 // got returns what of a method of MCP, or of HTTP, has arrived.
 func (b *backend) got(method string) []received {
 	b.mu.Lock()
@@ -275,6 +296,14 @@ func answerOf(t *testing.T, endpoint, body string, headers ...string) (int, http
 		all = append(all, m)
 	}
 	return response.StatusCode, response.Header, all
+}
+
+// otherEra is a call of a client of another era than that of the server.
+func otherEra(speaks eras) (body string, headers []string) {
+	if speaks == modernOnly {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + echo + `}}`, nil
+	}
+	return modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")
 }
 
 // asModern are the headers of a modern request.

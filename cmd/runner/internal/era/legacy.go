@@ -15,7 +15,7 @@ import (
 // serveLegacy serves a client of the legacy era from a modern backend, without a session: nothing that needs one is
 // offered.
 func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	out := &output{w: w}
+	out := answerTo(w)
 	switch {
 	case !m.Identified():
 		if m.Method == methodCancelled {
@@ -25,7 +25,7 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 	case m.Method == "initialize":
 		t.introduce(out, r, m)
 	case m.Method == "ping":
-		out.end(http.StatusOK, response(m.ID, jsontext.Value("{}")))
+		out.end(http.StatusOK, jsonrpc.Result(m.ID, jsontext.Value("{}")))
 	case !slices.Contains(translated, m.Method):
 		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound,
 			"the method %s needs a session, which the server does not have", m.Method))
@@ -67,7 +67,7 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 	if words := result["instructions"]; words != nil {
 		hello["instructions"] = words
 	}
-	out.end(http.StatusOK, response(m.ID, encoded(hello)))
+	out.end(http.StatusOK, jsonrpc.Result(m.ID, encoded(hello)))
 }
 
 // modernCall sends a call to a modern backend, and once more with the headers of its tool if the backend misses those
@@ -107,33 +107,24 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 func (t *Translator) relayLegacy(
 	out *output, r *http.Request, m jsonrpc.Message, x *exchange, id int64, first bool,
 ) (again bool) {
-	for words := range heard(r.Context(), t, out, x.words) {
-		if words.err != nil {
-			out.unread(m.ID, x)
-			return false
-		}
-		said, ours := words.messages[0], answers(words.messages[0], id)
+	t.relay(r.Context(), out, m.ID, x, words{}, nil, func(said jsonrpc.Message) (last bool) {
 		switch {
-		case said.Result != nil && ours:
+		case said.Result != nil && answers(said, id):
 			t.finish(out, m, jsonrpc.Members(said.Result))
-			return false
-		case said.Error != nil && ours:
-			if first && m.Method == protocol.MethodCallTool &&
-				failure(x.status, said.Error).Code == protocol.CodeHeaderMismatch {
-				return true
+			return true
+		case said.Error != nil && answers(said, id):
+			again = first && m.Method == protocol.MethodCallTool &&
+				failure(x.status, said.Error).Code == protocol.CodeHeaderMismatch
+			if !again {
+				t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
 			}
-			t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
-			return false
+			return true
 		case said.Method != "" && !said.Identified():
 			out.event(notification(said.Method, jsonrpc.Members(said.Params)))
 		}
-	}
-	if r.Context().Err() != nil { // which has ended the exchange
-		out.cut(r.Context(), m.ID)
-	} else {
-		out.unanswered(m.ID, x)
-	}
-	return false
+		return false
+	})
+	return again
 }
 
 func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Object) {
@@ -142,7 +133,7 @@ func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Objec
 			"the server asks for input (%s), which a client of the legacy era cannot give it", kind))
 		return
 	}
-	out.end(http.StatusOK, response(m.ID, joinedMembers(legacyResult(result))))
+	out.end(http.StatusOK, jsonrpc.Result(m.ID, joinedMembers(legacyResult(result))))
 }
 
 // sorry passes an error on. A legacy client takes a status other than 200 for trouble of the transport, and 404 for a

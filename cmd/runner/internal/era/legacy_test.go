@@ -1,12 +1,14 @@
 package era_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
@@ -133,16 +135,7 @@ func TestWhatALegacyClientIsToldInstead(t *testing.T) {
 			b := newBackend(t, modernOnly)
 			endpoint := front(t, b)
 			send(t, endpoint, initialize)
-			b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
-				id, _, found := strings.Cut(string(body[strings.Index(string(body), `"id":`)+5:]), ",")
-				if !found || !strings.Contains(string(body), "tools/call") {
-					return false
-				}
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(tc.status)
-				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,`+tc.answer+`}`)
-				return true
-			})
+			b.says("tools/call", tc.status, `{"jsonrpc":"2.0","id":ID,`+tc.answer+`}`)
 			status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{`+echo+`}}`)
 			if status != http.StatusOK || got.Error == nil || got.Error.Code != tc.code ||
 				!strings.Contains(got.Error.Message, tc.words) || string(got.ID) != `"mine"` {
@@ -206,17 +199,70 @@ func TestABackendThatAlwaysMissesHeadersIsCalledTwice(t *testing.T) {
 	b := newBackend(t, modernOnly)
 	endpoint := front(t, b)
 	send(t, endpoint, initialize)
-	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
-		if !strings.Contains(string(body), "tools/call") {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"HeaderMismatch"}}`)
-		return true
-	})
+	b.says("tools/call", http.StatusBadRequest,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"HeaderMismatch"}}`)
 	status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{`+echo+`}}`)
 	if n := len(b.got("tools/call")); status != http.StatusOK || got.Error == nil || n != 2 {
 		t.Errorf("HTTP %d with %+v after %d calls", status, got.Error, n)
+	}
+}
+
+// regional adds a tool of which a header tells the region.
+func regional(b *backend) {
+	b.server.AddTool(&mcp.Tool{Name: "deploy", InputSchema: map[string]any{"type": "object", "properties": map[string]any{
+		"region": map[string]any{"type": "string", "x-mcp-header": "Region"},
+	}}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{}, nil
+	})
+}
+
+// The proxy is the server of a modern client, also where the one behind it knows no such headers.
+func TestHeadersOfArgumentsAreCheckedForALegacyServer(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	regional(b)
+	endpoint := front(t, b)
+	call := modern("1", "tools/call", `"name":"deploy","arguments":{"region":"eu"}`, "")
+	for name, tc := range map[string]struct {
+		body, header string
+		status, code int
+	}{
+		"it repeats the argument": {call, "eu", 200, 0},
+		"another value":           {call, "us", 400, -32020},
+		"none":                    {call, "", 400, -32020},
+		"of no argument":          {modern("1", "tools/call", `"name":"deploy"`, ""), "eu", 400, -32020},
+		"of an answer": {modern("1", "tools/call",
+			`"name":"deploy","arguments":{"region":"eu"},"requestState":"x"`, ""), "us", 400, -32020},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, headers := len(b.got("tools/call")), asModern("tools/call", "deploy")
+			if tc.header != "" {
+				headers = append(headers, "Mcp-Param-Region", tc.header)
+			}
+			status, got := send(t, endpoint, tc.body, headers...)
+			code := 0
+			if got.Error != nil {
+				code = got.Error.Code
+			}
+			if status != tc.status || code != tc.code {
+				t.Errorf("HTTP %d with %+v and %+v", status, got.Result, got.Error)
+			}
+			if ran := len(b.got("tools/call")) - before; (ran != 0) != (tc.status == http.StatusOK) {
+				t.Errorf("the backend was called %d times", ran)
+			}
+		})
+	}
+}
+
+// The Go SDK's client repeats arguments once it has the list.
+func TestAModernClientRepeatsArgumentsForALegacyServer(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	regional(b)
+	session := connect(t, front(t, b), "", nil)
+	if _, err := session.ListTools(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.CallTool(t.Context(),
+		&mcp.CallToolParams{Name: "deploy", Arguments: map[string]any{"region": "größe"}}); err != nil {
+		t.Error(err)
 	}
 }

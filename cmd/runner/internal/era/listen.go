@@ -175,7 +175,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 		answered = t.answerAside(stream.ctx, origin, asked, s.header())
 	}
 	// Said also to a client that has left: then nobody hears it.
-	out.end(http.StatusOK, response(c.id, protocol.ListenResult(c.id)))
+	out.end(http.StatusOK, jsonrpc.ListenEnd(c.id))
 }
 
 // subscribe returns what of a filter the backend tells.

@@ -17,23 +17,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// subscribe begins a subscription, and returns its lines. It ends with the test.
-func subscribe(t *testing.T, endpoint, notifications string, more ...string) *bufio.Scanner {
+// subscribe begins a subscription, and returns its lines. It ends with ctx, or the test.
+func subscribe(ctx context.Context, t *testing.T, endpoint, notifications string, more ...string) *bufio.Scanner {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint,
-		strings.NewReader(modern("7", "subscriptions/listen", `"notifications":`+notifications, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	headers := append(asModern("subscriptions/listen", ""), "Content-Type", "application/json", "Accept",
-		"application/json, text/event-stream")
-	headers = append(headers, more...)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := http.DefaultClient.Do(r)
+	r := requestOf(t, endpoint, modern("7", "subscriptions/listen", `"notifications":`+notifications, ""),
+		append(asModern("subscriptions/listen", ""), more...)...)
+	response, err := http.DefaultClient.Do(r.WithContext(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +73,7 @@ func TestASubscriptionAnswersWhatTheServerAsks(t *testing.T) {
 		}
 		return true
 	})
-	lines := subscribe(t, endpoint, `{"toolsListChanged":true}`)
+	lines := subscribe(t.Context(), t, endpoint, `{"toolsListChanged":true}`)
 	if !found(lines, "tools/list_changed") {
 		t.Fatalf("the notification behind the question does not come: %v", lines.Err())
 	}
@@ -155,11 +146,11 @@ func TestASubscriptionHearsWhatTheCallsOfItsClientChange(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	b.changesTools()
 	endpoint, _ := drainable(t, b, 50*time.Millisecond)
-	lines := subscribe(t, endpoint, `{"toolsListChanged":true}`)
+	lines := subscribe(t.Context(), t, endpoint, `{"toolsListChanged":true}`)
 	if !found(lines, "subscriptions/acknowledged") {
 		t.Fatal(lines.Err())
 	}
-	other := subscribe(t, endpoint, `{"toolsListChanged":true}`, "X-Api-Key", "of another")
+	other := subscribe(t.Context(), t, endpoint, `{"toolsListChanged":true}`, "X-Api-Key", "of another")
 	status, all := sendAll(t, endpoint, modern("1", "tools/call", `"name":"greet","arguments":{}`, ""),
 		asModern("tools/call", "greet")...)
 	if status != http.StatusOK || len(all) != 1 || all[0].Result == nil {
@@ -206,7 +197,7 @@ func TestASubscriptionIsNotFloodedWithQuestions(t *testing.T) {
 		}
 		return true
 	})
-	lines := subscribe(t, endpoint, `{"toolsListChanged":true}`)
+	lines := subscribe(t.Context(), t, endpoint, `{"toolsListChanged":true}`)
 	await(t, func() bool { return answers.Load() > 0 })
 	for comments := 0; comments < 10; {
 		if !lines.Scan() {

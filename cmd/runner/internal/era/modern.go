@@ -37,7 +37,7 @@ type call struct {
 
 // serveModern serves a client of the modern era from a legacy backend.
 func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	out := &output{w: w}
+	out := answerTo(w)
 	if !m.Identified() {
 		// The era has no notifications of clients over HTTP; whoever sends one expects no more.
 		w.WriteHeader(http.StatusAccepted)
@@ -48,7 +48,7 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 		return
 	}
 	params, meta := jsonrpc.Members(m.Params), metaOf(m.Params)
-	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta), origin: detached(r)}
+	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta), origin: r}
 	switch {
 	case c.profile.size()+t.kept(r) > maxProfile:
 		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams,
@@ -124,16 +124,14 @@ func (t *Translator) discover(out *output, r *http.Request, c *call) {
 	if words := h.session.hello["instructions"]; words != nil {
 		result["instructions"] = words
 	}
-	out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, result, h.session.server()))))
+	out.end(http.StatusOK, jsonrpc.Result(c.id, encoded(modernResult(c.method, result, h.session.server()))))
 }
 
 // current returns the session for a profile, which the caller has to give back. It begins a new one where the backend
 // refuses a ping in the one that is held, and where the backend has no sessions, which cannot tell that another server
 // is there since.
 func (t *Translator) current(r *http.Request, p profile) (*held, error) {
-	t.sessions.mu.Lock()
-	_, before := t.sessions.held[p]
-	t.sessions.mu.Unlock()
+	before := t.sessions.table.Get(p) != nil
 	h, err := t.sessions.get(r.Context(), r, p)
 	if err != nil || !before {
 		return h, err
@@ -203,7 +201,7 @@ func (t *Translator) sent(out *output, r *http.Request, c *call, attempt int) (l
 	}
 	lost, first := t.lost(r.Context(), c, attempt)
 	if !lost {
-		t.relay(out, r, hears, first)
+		t.relayModern(out, r, hears, first)
 	}
 	return lost
 }

@@ -165,16 +165,8 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 func TestAnUnknownToolIsNoTroubleOfTheTransport(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
-	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
-		m := message{}
-		if _ = json.Unmarshal(body, &m); m.Method != "tools/call" && m.Method != "prompts/list" {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Unknown tool: absent"}}`, m.ID)
-		return true
-	})
 	for method, name := range map[string]string{"tools/call": "echo", "prompts/list": ""} {
+		b.says(method, http.StatusOK, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"Unknown tool: absent"}}`)
 		params := ""
 		if name != "" {
 			params = echo
@@ -381,18 +373,11 @@ func desert(t *testing.T, endpoint, body string, happened func() bool, headers .
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	headers = append(headers, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
 	go func() {
 		await(t, happened)
 		leave()
 	}()
+	r := requestOf(t, endpoint, body, headers...).WithContext(ctx)
 	if response, err := http.DefaultClient.Do(r); err == nil {
 		_ = response.Body.Close()
 		t.Fatal("the call was answered")

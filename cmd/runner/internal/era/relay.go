@@ -1,7 +1,6 @@
 package era
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -18,80 +17,41 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
-// output is the answer to a client: one JSON message, or a stream of them once there is more than the last to say.
-type output struct {
-	w         http.ResponseWriter
-	streaming bool
-}
+// output is the answer to a client: one JSON message, or a stream of them once there is more than the last to say. That
+// the client has left is told by its context.
+type output struct{ stream sse.Writer }
 
-func (o *output) begin() {
-	if o.streaming {
-		return
-	}
-	o.streaming = true
-	header := o.w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache")
-	header.Set("X-Accel-Buffering", "no")
-	o.w.WriteHeader(http.StatusOK)
+func answerTo(w http.ResponseWriter) *output {
+	return &output{sse.Writer{ResponseWriter: w, Time: sendTime}}
 }
 
 // event sends a message that is not the last.
 func (o *output) event(message []byte) {
-	o.begin()
-	if len(message) <= budget.Long || bytes.ContainsAny(message, "\r\n") {
-		o.write(sse.Message(message))
-		return
-	}
-	o.write([]byte(sse.Before), message, []byte(sse.After))
+	_ = o.stream.Message("", message) //nolint:errcheck // as above
 }
 
 // comment keeps a connection alive on which nothing is said. Errors with a status of their own have come by then: a
 // stream has none.
 func (o *output) comment() {
-	o.begin()
-	o.write([]byte(sse.Alive))
+	_ = o.stream.Comment() //nolint:errcheck // as above
 }
 
-func (o *output) write(parts ...[]byte) {
-	size := 0
-	for _, part := range parts {
-		size += len(part)
-	}
-	defer o.hurry(size)()
-	for _, part := range parts {
-		if _, err := o.w.Write(part); err != nil {
-			return // that the client has left is told by its context
-		}
-	}
-	o.flush()
-}
-
-// hurry bounds the time in which a client reads what takes room until it is sent. done takes the bound back.
-func (o *output) hurry(size int) (done func()) {
+// sendTime is how long a client may take to read an answer that takes room until it is sent.
+func sendTime(size int) time.Duration {
 	if size <= budget.Long {
-		return func() {}
+		return 0
 	}
-	control := http.NewResponseController(o.w)
-	_ = control.SetWriteDeadline(time.Now().Add(sendTime + time.Duration(size>>20)*time.Second)) //nolint:errcheck // only recorders have none
-	return func() { _ = control.SetWriteDeadline(time.Time{}) }                                  //nolint:errcheck // as above
-}
-
-// sendTime is how long a client may take to read an answer that takes room, and a second more for each MiB.
-const sendTime = 15 * time.Second
-
-func (o *output) flush() {
-	_ = http.NewResponseController(o.w).Flush() //nolint:errcheck // as above
+	return 15*time.Second + time.Duration(size>>20)*time.Second
 }
 
 // end sends the last message.
 func (o *output) end(status int, message []byte) {
-	if o.streaming {
+	if o.stream.Begun {
 		o.event(message)
 		return
 	}
-	defer o.hurry(len(message))()
-	jsonrpc.Write(o.w, status, message)
+	defer o.stream.Hurry(len(message))()
+	jsonrpc.Write(o.stream.ResponseWriter, status, message)
 }
 
 func (o *output) fail(id jsontext.Value, f *jsonrpc.Fault) { o.end(f.Status, f.Response(id)) }
@@ -101,20 +61,20 @@ func (o *output) fail(id jsontext.Value, f *jsonrpc.Fault) { o.end(f.Status, f.R
 func (o *output) cut(ctx context.Context, id jsontext.Value) {
 	if why, ok := errors.AsType[*jsonrpc.Fault](context.Cause(ctx)); ok {
 		o.fail(id, why)
-		o.flush() // the backend may yet have to be told
+		_ = http.NewResponseController(o.stream.ResponseWriter).Flush() //nolint:errcheck // the backend may yet have to be told
 	}
 }
 
 // busy tells a client to try again later. Nothing has run.
 func (o *output) busy(id jsontext.Value, message string) {
-	o.w.Header().Set("Retry-After", "1")
+	o.stream.Header().Set("Retry-After", "1")
 	o.fail(id, jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "%s", message))
 }
 
 // relayed passes on an answer that is no result: the backend's, or the proxy's own where there is none.
 func (o *output) relayed(id jsontext.Value, a reply) {
-	if values := a.header.Values("Retry-After"); len(values) > 0 && !o.streaming {
-		o.w.Header()["Retry-After"] = values
+	if values := a.header.Values("Retry-After"); len(values) > 0 && !o.stream.Begun {
+		o.stream.Header()["Retry-After"] = values
 	}
 	switch {
 	case a.message.Error != nil:
@@ -146,44 +106,66 @@ func (o *output) unanswered(id jsontext.Value, x *exchange) {
 	o.relayed(id, reply{status: x.status, header: x.answered})
 }
 
-// relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client
-// leaves. first are those words that have been read already.
-func (t *Translator) relay(out *output, r *http.Request, h *hearing, first words) {
-	c, over := h.call, false
-	if first.text != nil && t.saidIn(out, c, first) {
-		return
-	}
-	for said := range heardBeside(r.Context(), t, out, c.exchange.words, h.said, func(m jsonrpc.Message) bool {
-		over = t.said(out, c, m)
+// outcome is how the relay of a call has ended.
+type outcome int
+
+const (
+	gotAnswer    outcome = iota
+	gotNone              // the backend's answer, without one to the call
+	stoppedEarly         // the backend's answer may go on
+)
+
+// relay has each message of the backend's said, until one was the last, or the client leaves. Where none was the client
+// is told why. first are those words that have been read already, and beside has messages from elsewhere.
+func (t *Translator) relay(
+	ctx context.Context, out *output, id jsontext.Value, x *exchange, first words, beside <-chan jsonrpc.Message,
+	said func(jsonrpc.Message) (last bool),
+) outcome {
+	over, unread := false, false
+	last := func(m jsonrpc.Message) bool {
+		over = said(m)
 		return over
-	}) {
-		if t.saidIn(out, c, said) {
-			return
+	}
+	lastOf := func(all words) bool {
+		unread = all.err != nil
+		return unread || slices.ContainsFunc(all.messages, last)
+	}
+	if first.text == nil || !lastOf(first) {
+		for all := range heardBeside(ctx, t, out, x.words, beside, last) {
+			if lastOf(all) {
+				break
+			}
 		}
 	}
 	switch {
 	case over:
-	case r.Context().Err() != nil:
-		out.cut(r.Context(), c.id)
-		t.abandon(c)
-	default:
+		return gotAnswer
+	case unread:
+		out.unread(id, x)
+		return stoppedEarly
+	case ctx.Err() != nil:
+		out.cut(ctx, id)
+		return stoppedEarly
+	}
+	out.unanswered(id, x)
+	return gotNone
+}
+
+// relayModern passes on what a legacy backend says about a call, until it is answered, or asks its client something.
+func (t *Translator) relayModern(out *output, r *http.Request, h *hearing, first words) {
+	c := h.call
+	switch t.relay(r.Context(), out, c.id, c.exchange, first, h.said,
+		func(m jsonrpc.Message) bool { return t.said(out, c, m) }) {
+	case gotAnswer:
+	case gotNone:
 		t.done(c)
-		out.unanswered(c.id, c.exchange)
-	}
-}
-
-// saidIn passes on words of the backend's, and reports whether they have the last message.
-func (t *Translator) saidIn(out *output, c *call, said words) (last bool) {
-	if said.err != nil {
+	case stoppedEarly:
 		t.abandon(c)
-		out.unread(c.id, c.exchange)
-		return true
 	}
-	return slices.ContainsFunc(said.messages, func(m jsonrpc.Message) bool { return t.said(out, c, m) })
 }
 
-// heard is what comes over a channel until it is closed, or ctx ends. In between the client is told that its answer is
-// on its way.
+// heard is what comes over a channel until it is closed, or ctx ends. In between the client, if there is one, is told
+// that its answer is on its way.
 func heard[T any](ctx context.Context, t *Translator, out *output, from <-chan T) iter.Seq[T] {
 	return heardBeside(ctx, t, out, from, nil, nil)
 }
@@ -194,11 +176,15 @@ func heardBeside[T any](
 	said func(jsonrpc.Message) (last bool),
 ) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		alive := time.NewTicker(t.config.KeepAlive)
-		defer alive.Stop()
+		var alive <-chan time.Time
+		if out != nil {
+			ticker := time.NewTicker(t.config.KeepAlive)
+			defer ticker.Stop()
+			alive = ticker.C
+		}
 		for {
 			select {
-			case <-alive.C:
+			case <-alive:
 				out.comment()
 			case one, more := <-from:
 				if !more || !yield(one) {
@@ -226,7 +212,7 @@ func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 	switch {
 	case m.Result != nil && answers(m, c.sent):
 		defer t.done(c) // what the answer takes is the exchange's until it is sent
-		out.end(http.StatusOK, response(c.id,
+		out.end(http.StatusOK, jsonrpc.Result(c.id,
 			joinedMembers(modernResult(c.method, jsonrpc.Members(m.Result), c.held.session.server()))))
 		return true
 	case m.Error != nil && answers(m, c.sent):

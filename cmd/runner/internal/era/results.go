@@ -26,12 +26,12 @@ func encoded(v any) jsontext.Value {
 }
 
 func request(id int64, method string, params jsonrpc.Object) *pipeline.Body {
-	return pipeline.Made(encoded(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
-		encoded(id))
+	m := jsonrpc.Message{ID: encoded(id), Method: method, Params: encoded(params)}
+	return pipeline.Made(m.Text(), m.ID)
 }
 
 func notification(method string, params jsonrpc.Object) []byte {
-	return encoded(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+	return jsonrpc.Message{Method: method, Params: encoded(params)}.Text()
 }
 
 // unreadable is the error of a call whose answer is no JSON-RPC. What the answer has may be secret, and is for the
@@ -47,32 +47,13 @@ func answers(m jsonrpc.Message, sent int64) bool {
 	return m.Response() && (!m.Identified() || jsonrpc.SameID(m.ID, encoded(sent)))
 }
 
-func response(id, result jsontext.Value) []byte {
-	return joinedMembers(jsonrpc.Object{"jsonrpc": jsontext.Value(`"2.0"`), "id": orNull(id), "result": result})
-}
-
-// joinedMembers is an object as JSON, as encoded makes it, with one copy of what it has: that may be many MiB, and has
-// been read before.
+// joinedMembers is an object as encoded makes it, with one copy of what it has if that is long: it may be many MiB, and
+// has been read before.
 func joinedMembers(o jsonrpc.Object) jsontext.Value {
-	size := len("{}")
-	for name, value := range o {
-		size += len(name) + len(value) + len(`"":,`)
+	if text := o.Joined(); len(text) > budget.Long {
+		return text
 	}
-	if size <= budget.Long {
-		return encoded(o)
-	}
-	out := append(make(jsontext.Value, 0, size), '{')
-	for i, name := range slices.Sorted(maps.Keys(o)) {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		quoted, err := jsontext.AppendQuote(out, name)
-		if err != nil {
-			panic(fmt.Sprintf("encoding a message: %v", err)) // a decoder read it
-		}
-		out = append(append(quoted, ':'), o[name]...)
-	}
-	return append(out, '}')
+	return encoded(o)
 }
 
 // modernRequest is a request of the modern era, of a client with the given capabilities.

@@ -44,7 +44,7 @@ func (p *polled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		piece(w, p.id)
 	case m.Identified():
 		w.Header().Set("Mcp-Session-Id", "s")
-		_, _ = w.Write(response(m.ID, []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`)))
+		_, _ = w.Write(jsonrpc.Result(m.ID, []byte(`{"protocolVersion":"2025-11-25","capabilities":{}}`)))
 	default:
 		w.WriteHeader(http.StatusAccepted)
 	}

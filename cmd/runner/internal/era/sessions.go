@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sessions"
 )
 
 const (
@@ -62,13 +62,12 @@ func (s *session) header() http.Header {
 
 func (s *session) server() jsontext.Value { return s.hello["serverInfo"] }
 
-// sessions are those that are held.
-type sessions struct {
+// heldSessions are those that are held.
+type heldSessions struct {
 	translator *Translator
-	places     *share.Places
 
 	mu     sync.Mutex
-	held   map[profile]*held
+	table  *sessions.Table[profile, *held]
 	next   *time.Timer // when they are looked at again
 	ends   sync.WaitGroup
 	closed bool
@@ -81,8 +80,7 @@ type held struct {
 	session *session
 	err     error
 	origin  *http.Request // by which it is begun and ended; calls have their own
-	caller  string        // who has its place, by Config.Share
-	leave   func()
+	caller  string        // who has its place
 	busy    int
 	used    time.Time
 
@@ -92,10 +90,9 @@ type held struct {
 var errSessions = errors.New("too many calls of different clients are on their way, of all callers or of this one")
 
 // get returns the session for a profile, which the caller has to give back. It begins one where there is none.
-func (s *sessions) get(ctx context.Context, r *http.Request, p profile) (h *held, err error) {
+func (s *heldSessions) get(ctx context.Context, r *http.Request, p profile) (h *held, err error) {
 	s.mu.Lock()
-	h, known := s.held[p]
-	if !known {
+	if h = s.table.Get(p); h == nil {
 		if h, err = s.add(r, p); err != nil {
 			s.mu.Unlock()
 			return nil, err
@@ -116,23 +113,15 @@ func (s *sessions) get(ctx context.Context, r *http.Request, p profile) (h *held
 	}
 }
 
-// add begins a session. It makes room for it first.
-func (s *sessions) add(r *http.Request, p profile) (*held, error) {
-	if s.held == nil {
-		s.held = map[profile]*held{}
-	}
+// add begins a session.
+func (s *heldSessions) add(r *http.Request, p profile) (*held, error) {
 	caller := pipeline.Of(r.Context()).Share()
-	leave, err := s.places.Take(caller, 1)
+	leave, err := s.table.Room(context.Background(), caller)
 	if err != nil {
-		if !s.makeRoom(caller, errors.Is(err, share.ErrOwn)) {
-			return nil, errSessions
-		}
-		if leave, err = s.places.Take(caller, 1); err != nil {
-			return nil, errSessions
-		}
+		return nil, errSessions
 	}
-	h := &held{ready: make(chan struct{}), profile: p, origin: s.translator.bare(r), caller: caller, leave: leave}
-	s.held[p] = h
+	h := &held{ready: make(chan struct{}), profile: p, origin: s.translator.bare(r), caller: caller}
+	s.table.Put(p, h, caller, leave)
 	go func() {
 		defer close(h.ready)
 		ctx, cancel := context.WithTimeout(context.Background(), initializeTime)
@@ -144,31 +133,8 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 	return h, nil
 }
 
-// makeRoom ends the session that was not used for the longest time, of all or of one caller. It reports whether there
-// was one.
-func (s *sessions) makeRoom(caller string, own bool) bool {
-	oldest := profile{}
-	var found *held
-	for p, h := range s.held {
-		if h.busy == 0 && (!own || h.caller == caller) && (found == nil || h.used.Before(found.used)) {
-			oldest, found = p, h
-		}
-	}
-	if found != nil {
-		s.remove(oldest, found)
-	}
-	return found != nil
-}
-
-// detached is a request without its body and its end, for requests of ours in its client's name.
-func detached(r *http.Request) *http.Request {
-	out := r.Clone(joined{context.Background(), r.Context()})
-	out.Body = http.NoBody
-	return out
-}
-
 // put gives a session back.
-func (s *sessions) put(h *held) {
+func (s *heldSessions) put(h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.busy--
@@ -176,32 +142,25 @@ func (s *sessions) put(h *held) {
 	s.schedule()
 }
 
-// sweep ends what has not been used for long, and looks again while something is left.
-func (s *sessions) sweep(now time.Time) {
-	for p, h := range s.held {
-		if h.busy == 0 && now.Sub(h.used) >= idleTime {
-			s.remove(p, h)
-		}
-	}
-	s.schedule()
-}
-
-// schedule has the sessions looked at again while there are any.
-func (s *sessions) schedule() {
-	if len(s.held) == 0 || s.next != nil || s.closed {
+// schedule has the sessions looked at again while there are any, and those end that were not used for long.
+func (s *heldSessions) schedule() {
+	if s.table.Len() == 0 || s.next != nil || s.closed {
 		return
 	}
 	s.next = time.AfterFunc(idleTime, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.next = nil
-		s.sweep(time.Now())
+		s.table.Sweep(time.Now(), func(*held) time.Duration { return idleTime })
+		s.schedule()
 	})
 }
 
-func (s *sessions) remove(p profile, h *held) {
-	delete(s.held, p)
-	h.leave()
+// idle is since when a session is not used. The lock is held.
+func (h *held) idle() (since time.Time, ok bool) { return h.used, h.busy == 0 }
+
+// end ends a session, whose place is another one's at once. The lock is held.
+func (s *heldSessions) end(h *held) (done <-chan struct{}) {
 	s.ends.Go(func() {
 		<-h.ready
 		h.standing.close()
@@ -210,10 +169,11 @@ func (s *sessions) remove(p profile, h *held) {
 			s.translator.end(h.origin, h.session)
 		}
 	})
+	return nil
 }
 
 // over has a session ended that is held no more, or never was.
-func (s *sessions) over(end func()) {
+func (s *heldSessions) over(end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
@@ -227,9 +187,7 @@ func (t *Translator) Close(ctx context.Context) {
 	s := &t.sessions
 	s.mu.Lock()
 	s.closed = true
-	for p, h := range s.held {
-		s.remove(p, h)
-	}
+	s.table.Close()
 	if s.next != nil {
 		s.next.Stop()
 	}
@@ -246,12 +204,11 @@ func (t *Translator) Close(ctx context.Context) {
 }
 
 // drop forgets a session that did not begin, or that the backend does not know any more.
-func (s *sessions) drop(p profile, h *held) {
+func (s *heldSessions) drop(p profile, h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.standing.close()
-	if s.held[p] == h {
-		delete(s.held, p)
-		h.leave()
+	if s.table.Get(p) == h {
+		s.table.Forget(p)
 	}
 }

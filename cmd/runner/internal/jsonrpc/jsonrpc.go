@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 const (
@@ -41,6 +43,41 @@ func (m Message) Call() bool { return m.Method != "" && m.Identified() }
 
 // Response reports whether the message answers a request.
 func (m Message) Response() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
+
+// Text is the message as JSON: of one line, if its members are. An error stands in place of a result.
+func (m Message) Text() []byte {
+	var method jsontext.Value
+	if m.Method != "" {
+		method, _ = jsontext.AppendQuote(nil, m.Method) //nolint:errcheck // what is not UTF-8 becomes U+FFFD
+	}
+	if m.Error != nil {
+		m.Result = nil
+	}
+	values := [...]jsontext.Value{jsontext.Value(`"2.0"`), m.ID, method, m.Params, m.Result, m.Error}
+	size := len("{}")
+	for i, value := range values {
+		size += len(envelope[i]) + len(value) + len(`"":,`)
+	}
+	text := append(make([]byte, 0, size), '{')
+	for i, value := range values {
+		if len(value) == 0 {
+			continue
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(append(text, '"'), envelope[i]...), `":`...), value...)
+	}
+	return append(text, '}')
+}
+
+// Result is the answer to the request called id.
+func Result(id, result jsontext.Value) []byte { return Message{ID: id, Result: result}.Text() }
+
+// ListenEnd is the answer with which the subscription of a request ends (2026-07-28, basic/patterns/subscriptions).
+func ListenEnd(id jsontext.Value) []byte {
+	return Result(id, fmt.Appendf(nil, `{"resultType":"complete","_meta":{%q:%s}}`, protocol.MetaSubscription, id))
+}
 
 // envelope are the names that a message may have, in the case in which it has
 // them.
@@ -119,6 +156,25 @@ func parse(text jsontext.Value, read reader) (m Message, err error) {
 	if err != nil {
 		return m, err
 	}
+	if m, err = messageOf(all); err != nil {
+		return m, err
+	}
+	return m, m.check()
+}
+
+// Lax is a message as it comes, for who passes it on: where its sender is not strict, its reader decides what to make
+// of it.
+func Lax(text jsontext.Value) (Message, error) {
+	decoder, done := decoderOf(text, Lenient)
+	defer done()
+	all, err := read(decoder, text, true)
+	if err != nil {
+		return Message{}, err
+	}
+	return messageOf(all)
+}
+
+func messageOf(all Object) (m Message, err error) {
 	m = Message{ID: all["id"], Params: all["params"], Result: all["result"], Error: all["error"]}
 	if m.Method, err = all.Text("method"); err != nil {
 		return m, err
@@ -131,7 +187,7 @@ func parse(text jsontext.Value, read reader) (m Message, err error) {
 			m.Result = nil
 		}
 	}
-	return m, m.check()
+	return m, nil
 }
 
 func (m Message) check() error {
@@ -186,15 +242,11 @@ func (f *Fault) Response(id []byte) []byte {
 		Message string `json:"message"`
 		Data    any    `json:"data,omitzero"`
 	}
-	text, err := json.Marshal(struct {
-		JSONRPC string         `json:"jsonrpc"`
-		ID      jsontext.Value `json:"id"`
-		Error   failure        `json:"error"`
-	}{"2.0", id, failure{f.Code, f.Message, f.Data}}, json.Deterministic(true), Lenient)
+	text, err := json.Marshal(failure{f.Code, f.Message, f.Data}, json.Deterministic(true), Lenient)
 	if err != nil {
 		panic(fmt.Sprintf("encoding a JSON-RPC error: %v", err)) // it is made of what a decoder read, and of texts of ours
 	}
-	return text
+	return Message{ID: id, Error: text}.Text()
 }
 
 // Write writes a message as the whole response of HTTP.

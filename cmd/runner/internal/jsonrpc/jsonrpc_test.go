@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 func TestParse(t *testing.T) {
@@ -210,4 +213,115 @@ func TestAFaultIsAlwaysAnAnswer(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestWhichEraAMessageIsOf(t *testing.T) {
+	const told, escaped = `,"params":{"_meta":{"` + protocol.MetaVersion + `":"2026-07-28"}}`,
+		`,"params":{"_meta":{"io.modelcontextprotocol\/protocolVersion":"x"}}`
+	for name, tc := range map[string]struct {
+		version, body string
+		want          bool
+	}{
+		"nothing tells":                {"", `{"id":1,"method":"tools/list"}`, false},
+		"a legacy header":              {"2025-11-25", `{"id":1,"method":"tools/list"}`, false},
+		"a modern header":              {"2026-07-28", `{"id":1,"method":"tools/list"}`, true},
+		"a header of a later revision": {"2099-01-01", `{"id":1,"method":"tools/list"}`, true},
+		"a header that is no revision": {"\xff", `{"id":1,"result":{}}`, true},
+		"its own words":                {"", `{"id":1,"method":"tools/list"` + told + `}`, true},
+		"its own words, escaped":       {"", `{"id":1,"method":"tools/list"` + escaped + `}`, true},
+		"its own words, not in _meta": {
+			"",
+			`{"id":1,"method":"tools/list","params":{"` + protocol.MetaVersion + `":"2026-07-28"}}`, false,
+		},
+		"header and words differ":          {"2025-11-25", `{"id":1,"method":"tools/list"` + told + `}`, true},
+		"discover":                         {"", `{"id":1,"method":"server/discover"}`, true},
+		"initialize":                       {"", `{"id":1,"method":"initialize"}`, false},
+		"initialize, a legacy header":      {"2025-03-26", `{"id":1,"method":"initialize"}`, false},
+		"initialize, a modern header":      {"2026-07-28", `{"id":1,"method":"initialize"}`, false},
+		"initialize, an unknown header":    {"2099-01-01", `{"id":1,"method":"initialize"}`, false},
+		"initialize, modern words":         {"2026-07-28", `{"id":1,"method":"initialize"` + told + `}`, false},
+		"initialized, as it was agreed on": {"2025-11-25", `{"method":"notifications/initialized"}`, false},
+	} {
+		messages, _, err := Parse([]byte(tc.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := http.Header{}
+		if tc.version != "" {
+			header.Set(protocol.HeaderVersion, tc.version)
+		}
+		if got := Modern(header, messages[0]); got != tc.want {
+			t.Errorf("%s: modern is %t", name, got)
+		}
+	}
+}
+
+func TestWhichRequestsMayBeginASession(t *testing.T) {
+	for name, tc := range map[string]struct {
+		version, method string
+		want            bool
+	}{
+		"a legacy client":                         {"", "", true},
+		"a legacy client that names its revision": {"2025-11-25", "", true},
+		"one that names the newest it knows":      {"2026-07-28", "", true},
+		"one that names its method, too":          {"2026-07-28", "initialize", true},
+		"a modern client":                         {"2026-07-28", "tools/call", false},
+	} {
+		header := http.Header{}
+		header.Set(protocol.HeaderVersion, tc.version)
+		header.Set(protocol.HeaderMethod, tc.method)
+		if got := MayInitialize(header); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// An answer is matched to its request, a notification to its token, and a cancellation to its call by this comparison
+// alone.
+func TestIDsAreTheSameHoweverTheyAreSpelled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"a number and itself":                {`7`, `7`, true},
+		"a number and a text":                {`7`, `"7"`, true},
+		"a number and a float":               {`7`, `7.0`, true},
+		"a number and a float as text":       {`7`, `"7.00"`, true},
+		"a number with an exponent":          {`100`, `1e+2`, true},
+		"a negative number and a text":       {`-7`, `"-7"`, true},
+		"zeros":                              {`0`, `-0.0`, true},
+		"space around":                       {` 7`, `7 `, true},
+		"an escaped text":                    {`"aé"`, `"\u0061\u00e9"`, true},
+		"a digit as an escape":               {`7`, `"\u0037"`, true},
+		"twenty digits":                      {`12345678901234567890`, `"12345678901234567890"`, true},
+		"none":                               {``, ``, true},
+		"other numbers":                      {`7`, `8`, false},
+		"integers that are one as floats":    {`9007199254740993`, `9007199254740992`, false},
+		"a long float":                       {`9007199254740993`, `9007199254740992.0`, false},
+		"a fraction":                         {`7`, `7.5`, false},
+		"a text with zeros in front":         {`7`, `"007"`, false},
+		"a text in another base":             {`16`, `"0x10"`, false},
+		"a text with an exponent, as of hex": {`100000`, `"1e5"`, false},
+		"a text with space":                  {`7`, `" 7"`, false},
+		"texts by case":                      {`"a"`, `"A"`, false},
+		"a text that says null":              {`null`, `"null"`, false},
+		"the empty text and none":            {``, `""`, false},
+		"a text of a point":                  {`0`, `"."`, false},
+	} {
+		if a, b := jsontext.Value(tc.a), jsontext.Value(tc.b); SameID(a, b) != tc.same || SameID(b, a) != tc.same {
+			t.Errorf("%s: %s and %s: same is %v", name, a, b, !tc.same)
+		}
+	}
+}
+
+// A caller's or a server's id becomes a key before anybody has looked at it.
+func FuzzIDKey(f *testing.F) {
+	for _, id := range []string{`7`, `7.0`, `"7"`, `1e2`, `-0`, `"a\u0061"`, `null`, `{}`, ``, `"`, `-`, `.`, "\"\xff\""} {
+		f.Add([]byte(id))
+	}
+	f.Fuzz(func(t *testing.T, id []byte) {
+		if !SameID(id, id) {
+			t.Errorf("%q is not the same as itself", id)
+		}
+	})
 }

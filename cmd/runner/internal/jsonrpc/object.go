@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -142,6 +143,26 @@ func (o Object) Text(name string) (string, error) {
 	}
 	text, _ := jsontext.AppendUnquote(nil, value) //nolint:errcheck // what is not UTF-8 becomes U+FFFD
 	return string(text), nil
+}
+
+// Joined is the object as JSON, its names in order, in one copy of what it has. Members without a value are left out.
+func (o Object) Joined() jsontext.Value {
+	size := len("{}")
+	for name, value := range o {
+		size += len(name) + len(value) + len(`"":,`)
+	}
+	text := append(make(jsontext.Value, 0, size), '{')
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if len(o[name]) == 0 {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text, _ = jsontext.AppendQuote(text, name) //nolint:errcheck // what is not UTF-8 becomes U+FFFD
+		text = append(append(text, ':'), o[name]...)
+	}
+	return append(text, '}')
 }
 
 // Bounded is an error for a caller's body with more names and values than MaxValues. It may be none of JSON.

@@ -115,9 +115,3 @@ func Encoded(text string) string {
 	}
 	return markBegin + base64.StdEncoding.EncodeToString([]byte(text)) + markEnd
 }
-
-// ListenResult is the result with which a subscription ends, of the request called id (2026-07-28,
-// basic/patterns/subscriptions).
-func ListenResult(id []byte) []byte {
-	return []byte(`{"resultType":"complete","_meta":{"` + MetaSubscription + `":` + string(id) + `}}`)
-}

@@ -75,8 +75,8 @@ func (d Denied) answer(header http.Header, m jsonrpc.Message) []byte {
 	if jsonrpc.Modern(header, m) {
 		result.Kind = "complete"
 	}
-	text, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(m.ID), "result": result}) //nolint:errcheck,errchkjson // a decoder read the id
-	return text
+	text, _ := json.Marshal(result) //nolint:errcheck,errchkjson // texts
+	return jsonrpc.Result(m.ID, text)
 }
 
 // onStream has the bridge that keeps the session of a client of HTTP+SSE say answers on the session's stream. A bridge

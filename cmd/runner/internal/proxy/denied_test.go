@@ -20,8 +20,8 @@ import (
 func TestDeny(t *testing.T) {
 	const (
 		tool     = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"drop"}}`
-		result   = `{"id":7,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"%sno"}],"isError":true}}`
-		modernly = `{"id":7,"jsonrpc":"2.0","result":{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true}}`
+		result   = `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"%sno"}],"isError":true}}`
+		modernly = `{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true}}`
 		fault    = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32018,"message":"%sno"}}`
 		all      = "nothing of this batch is run: "
 	)

@@ -2,13 +2,11 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
@@ -89,7 +87,7 @@ func (s *stream) ending() []byte {
 	case id == nil:
 		return nil
 	case s.flight.listening() && s.flight.drained():
-		return sse.Message(listenEnd(id))
+		return sse.Message(jsonrpc.ListenEnd(id))
 	case s.flight.drained():
 		return sse.Message(errDraining.Response(id))
 	default:
@@ -99,12 +97,6 @@ func (s *stream) ending() []byte {
 
 var errGone = jsonrpc.Fail(http.StatusOK, CodeBackendGone,
 	"BackendGone: the backend broke the stream off before it answered; the call may have run")
-
-// listenEnd is the result with which a server ends a subscription gracefully
-// (MCP specification 2026-07-28, subscriptions/listen).
-func listenEnd(id []byte) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, protocol.ListenResult(id))
-}
 
 // lines follows the events of a stream as it passes.
 type lines struct {
