@@ -37,8 +37,7 @@ var ownKinds = func() map[string]client.Object {
 // which client-go reads each byte ten times: large objects of one namespace would delay the changes of all others,
 // until the API server closes the watch.
 type watchTrimmer struct {
-	next http.RoundTripper
-	// labels are those that are kept.
+	next   http.RoundTripper
 	labels []string
 }
 

@@ -49,10 +49,9 @@ type Options struct {
 // The first is the effective limit, since a pass sends one request at a time; the others only bound a defect
 // (docs/maintainers/performance.md).
 const (
-	DefaultConcurrency = 8
-	DefaultQPS         = 1000
-	DefaultBurst       = 1000
-	// DefaultConfigRolloutShare is in percent.
+	DefaultConcurrency        = 8
+	DefaultQPS                = 1000
+	DefaultBurst              = 1000
 	DefaultConfigRolloutShare = rollout.DefaultPercent
 )
 

@@ -69,7 +69,6 @@ func (w *Writer) RememberedAs(live client.Object) string {
 	return last.name
 }
 
-// remember keeps what came of an Apply.
 func (w *Writer) remember(live client.Object, intent digest, done Outcome, status bool) {
 	if absent(live) || live.GetUID() == "" || intent == (digest{}) {
 		return

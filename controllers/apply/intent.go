@@ -85,7 +85,6 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (inten
 	return in, nil
 }
 
-// contentOf returns a copy of what an apply configuration states.
 func contentOf(ac runtime.ApplyConfiguration) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ac)
 	if err != nil {

@@ -37,8 +37,7 @@ type memoryKey struct {
 type written struct {
 	uid             types.UID
 	resourceVersion string
-	// intent is the hash of what was sent.
-	intent [sha256.Size]byte
+	intent          [sha256.Size]byte
 	// at is when the write was sent, or last found on the server.
 	at time.Time
 	// leftoverReturns: the stored object has a leftover again that the apply removed, because admission adds it.

@@ -23,7 +23,6 @@ type snapshot struct {
 	headless    *corev1.Service
 }
 
-// podPort is the port of the headless Service, 0 if there is none.
 func (w snapshot) podPort() int32 {
 	if w.headless != nil {
 		for _, p := range w.headless.Spec.Ports {

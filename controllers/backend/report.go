@@ -60,7 +60,6 @@ func reported(server kinds.Object, r *Runner) bool {
 	return runtime != nil && runtime.Generation == r.mine().Generation && runtime.ServerUID == r.Run.Server.UID
 }
 
-// reportOutcome reports the result, with what was learned since the last report.
 func (r *Runner) reportOutcome(ctx context.Context, w snapshot, f conditions.Finding) error {
 	if err := r.report(ctx, w.owner, f); err != nil {
 		return err
@@ -100,7 +99,6 @@ func observedGeneration(server kinds.Object, conditionType string, f conditions.
 	return server.GetGeneration()
 }
 
-// runtime is this runner's part of the status.
 func (r *Runner) runtime(server kinds.Object) *v1alpha1ac.RuntimeStatusApplyConfiguration {
 	facts := r.mergedFacts(server)
 	runtime := v1alpha1ac.RuntimeStatus().

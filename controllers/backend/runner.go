@@ -30,16 +30,13 @@ type Runner struct {
 	// Reader reads the MCPServer, the StatefulSet and the two Services. It may be a cache, which must keep managedFields.
 	Reader client.Reader
 	// Live reads from the API server, where a cache cannot know.
-	Live client.Reader
-	// Applier writes.
+	Live    client.Reader
 	Applier *apply.Applier
-	// Run is the run config of the file.
-	Run runconfig.RunConfig
+	Run     runconfig.RunConfig
 	// Env is the revision that the pod was made for, EnvErr why there is none.
 	Env    revision.Revision
 	EnvErr error
-	// Now is the clock; time.Now if nil.
-	Now func() time.Time
+	Now    func() time.Time
 
 	// AskFirst is how long the first report of a new proxy may wait for the answer of a running backend; 0 for not at all.
 	AskFirst time.Duration
@@ -49,9 +46,8 @@ type Runner struct {
 	// rendered is the backend's StatefulSet, nil before its first use.
 	rendered *appsv1ac.StatefulSetApplyConfiguration
 	// learned are the last facts; pendingReport means that they are not reported yet.
-	learned       Facts
-	pendingReport bool
-	// messageChanged is when the reported message of a refusal last changed.
+	learned        Facts
+	pendingReport  bool
 	messageChanged time.Time
 	// written are the notable writes of this pass; nextPass is the time until another pass is due without an event, 0 if
 	// none is.
@@ -107,7 +103,6 @@ func (r *Runner) Disagreement() error {
 	return r.Run.Verify()
 }
 
-// mine is the revision that this runner writes.
 func (r *Runner) mine() revision.Revision {
 	return revision.Revision{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
 }
@@ -138,7 +133,6 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 // errLookLive ends an attempt whose decision needs a live read.
 var errLookLive = errors.New("the cache is not enough to decide")
 
-// isStale reports whether an attempt met an object that changed since it was read.
 func isStale(err error) bool {
 	return errors.Is(err, errLookLive) || apply.OnlyRetried(err, apply.OnEvent) != nil
 }

@@ -82,7 +82,6 @@ func (s *Store) OnNews(wake func(namespace, key string)) {
 	s.wakes = append(s.wakes, wake)
 }
 
-// add keeps an Event about a pod that may be ours.
 func (s *Store) add(e *corev1.Event) {
 	s.tell(e.Namespace, complaint(e))
 }
@@ -96,7 +95,6 @@ func (s *Store) ended(obj any) {
 	}
 }
 
-// tell keeps a complaint, and wakes whose pod it is about.
 func (s *Store) tell(namespace string, k kept) {
 	if k.key == "" {
 		return
@@ -106,7 +104,6 @@ func (s *Store) tell(namespace string, k kept) {
 	}
 }
 
-// keep stores a complaint, and returns whom to wake.
 func (s *Store) keep(namespace string, k kept) (wakes []func(namespace, key string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +168,6 @@ func (s *Store) fullest() (fullest string) {
 	return fullest
 }
 
-// drop removes one complaint, and returns its size.
 func (s *Store) drop(namespace string, i int) int {
 	size := s.namespaces[namespace][i].size()
 	s.size -= size

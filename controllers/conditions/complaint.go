@@ -19,8 +19,7 @@ type Complaint struct {
 	Container string
 	Reason    string
 	// Words are the message, as Plain returns it.
-	Words string
-	// First and Last are when the Event was first and last seen.
+	Words       string
 	First, Last time.Time
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// speaker is the source of a report about a pod.
 type speaker int
 
 const (
@@ -29,15 +28,13 @@ const (
 	mounting
 	probing
 	ending
-	// apiServer refuses a pod.
 	apiServer
 )
 
 // saying is one report about a pod.
 type saying struct {
-	by            speaker
-	reason, words string
-	// container, image and volume are its subject, as far as known.
+	by                       speaker
+	reason, words            string
 	container, image, volume string
 	// lasts: the problem has lasted for Patience.
 	lasts bool

@@ -92,7 +92,6 @@ func (r *Reconciler) decideAnew(
 	return s, plan.Make(s, digests, r.renderer.Release), nil
 }
 
-// gone ends the pass over an object that could not be read.
 func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return r.Gone(key, err)
@@ -104,7 +103,6 @@ func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey, err error) 
 	return errors.Join(unread, r.Gone(key, err))
 }
 
-// framed is what the frame of a pass is told of a kind.
 func framed(kind kinds.Kind) reconcile.Kind {
 	return reconcile.Kind{
 		GroupVersionKind:  kind.Object.GroupVersionKind,

@@ -56,7 +56,6 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-// referring are the servers that refer to a configuration.
 func (r *Reconciler) referring(config string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		servers, err := references.To(ctx, r.reader.Cache, config, obj.GetNamespace(), obj.GetName())

@@ -25,7 +25,6 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// followed is a configuration that servers refer to.
 type followed struct {
 	kind string
 	types.NamespacedName
@@ -47,7 +46,6 @@ func (r *Reconciler) waves() waves {
 	return waves{r, sync.OnceValue(workqueue.NewTypedDelayingQueue[followed])}
 }
 
-// handler notes who has moved.
 func (v waves) handler() handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) { v.moved(ctx, e.ObjectOld, e.ObjectNew) },

@@ -88,8 +88,7 @@ type Pass struct {
 	Served        int64
 	Phase, Before v1alpha1.WorkloadPhase
 	// due is the time until the next pass without an event, 0 for never.
-	due time.Duration
-	// Conflicts are the field conflicts that the pass has met.
+	due       time.Duration
 	Conflicts []*apply.Conflict
 	// finalizerErr is why the finalizer could not be applied; unneeded means that nothing has to be held.
 	finalizerErr error
@@ -151,7 +150,6 @@ func (p *Pass) Remove(ctx context.Context, manager ownership.Manager, live clien
 // right or policy that it lacks may be on its way.
 const firstWait = time.Second
 
-// refusal is the last refused write of an object.
 type refusal struct {
 	text string
 	wait time.Duration

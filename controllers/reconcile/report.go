@@ -89,7 +89,6 @@ type conditionKey struct {
 	condition string
 }
 
-// unstableReasons quote messages of others.
 var unstableReasons = []string{
 	v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonPodRefused,
 	v1alpha1.ReasonMissingReference,

@@ -48,8 +48,7 @@ type Rendered struct {
 
 // Input is what content depends on beside the release.
 type Input struct {
-	Object kinds.Object
-	// Configs are the configurations that the object refers to.
+	Object  kinds.Object
 	Configs frame.Set
 }
 

@@ -33,7 +33,6 @@ func RunnersObjects(server kinds.Object) podtemplate.Metadata {
 	return podtemplate.Metadata{}
 }
 
-// unreserved are the entries that the user may set.
 func unreserved(entries map[string]string) map[string]string {
 	theirs := map[string]string{}
 	for key, value := range entries {

@@ -24,7 +24,6 @@ type Owner struct {
 	Namespace, Name string
 	UID             types.UID
 
-	// Metadata is added to the owner's objects.
 	Metadata podtemplate.Metadata
 }
 

@@ -23,7 +23,6 @@ type Actor struct {
 	Renderer *render.Renderer
 }
 
-// pass is one execution of a plan.
 type pass struct {
 	*Actor
 	*reconcile.Pass
@@ -33,8 +32,7 @@ type pass struct {
 	owner workload.Owner
 	// rendered is the content, nil before it was needed.
 	rendered *workload.Rendered
-	// opts are those of the objects that are applied now.
-	opts []apply.Option
+	opts     []apply.Option
 	// told are the errors of which the report says what they mean, untold all others. The pass ends with both.
 	told, untold error
 	// claimRefused says that the claim was refused, ours that pods may be started as the runner's account.
@@ -58,7 +56,6 @@ func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snap
 	return errors.Join(x.untold, x.told)
 }
 
-// take does one action, and reports whether the pass ends with it.
 func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 	switch a := action.(type) {
 	case plan.HoldFinalizer:

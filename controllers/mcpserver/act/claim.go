@@ -24,7 +24,6 @@ func (x *pass) makeSessionKey(ctx context.Context, a plan.MakeSessionKey) error 
 	return err
 }
 
-// writeClaim writes status.workload, and reports whether the pass ends with that.
 func (x *pass) writeClaim(ctx context.Context, a plan.WriteClaim) (ends bool, err error) {
 	// Before the write, for its answer may be lost.
 	x.Reader.Claims.Hold(x.s.Object.GetUID(), x.made.Target)
@@ -36,7 +35,6 @@ func (x *pass) writeClaim(ctx context.Context, a plan.WriteClaim) (ends bool, er
 	return a.Record && done.Result != apply.Unchanged, err
 }
 
-// claimIntent states the claim of the plan.
 func (x *pass) claimIntent() runtime.ApplyConfiguration {
 	said := x.made.Claim
 	claim := v1alpha1ac.WorkloadStatus().WithGeneration(said.Generation).WithHash(said.Hash).

@@ -15,7 +15,6 @@ import (
 // often than a growing backoff would, as it has to come true in time.
 const stopRetry = 5 * time.Second
 
-// delete takes a step of a server that is being deleted, and reports whether the pass ends with it.
 func (x *pass) delete(ctx context.Context, action plan.Action) (ends bool) {
 	x.Phase = v1alpha1.PhaseStopping
 	manager := x.s.Kind.ChildrenManager

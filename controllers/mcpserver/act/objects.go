@@ -60,7 +60,6 @@ func (x *pass) group(ctx context.Context, steps []plan.Step) (refused error) {
 	return refused
 }
 
-// object applies or deletes one object.
 func (x *pass) object(ctx context.Context, action plan.Action) error {
 	manager := x.s.Kind.ChildrenManager
 	switch a := action.(type) {
@@ -110,7 +109,6 @@ func (x *pass) identity(ctx context.Context, a plan.ApplyIdentity) (refused erro
 	return refused
 }
 
-// unbind deletes the RoleBinding that we made, if there is one.
 func (x *pass) unbind(ctx context.Context) error {
 	if !x.s.Binding.Ours() {
 		return nil
@@ -122,7 +120,6 @@ func (x *pass) unbind(ctx context.Context) error {
 	return nil
 }
 
-// runConfig applies the run config of the target.
 func (x *pass) runConfig(ctx context.Context, a plan.ApplyRunConfig) error {
 	config, err := x.content().ConfigMap(x.made.Target.Generation)
 	if err != nil {
@@ -185,7 +182,6 @@ func (x *pass) gatedProxy(ctx context.Context, proxy *snapshot.Proxy, a plan.App
 	return err
 }
 
-// wanted is the Deployment of the target.
 func (x *pass) wanted(a plan.ApplyProxy) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	proxy, err := x.content().Proxy(x.made.Target.Generation)
 	if err != nil {
@@ -198,7 +194,6 @@ func (x *pass) wanted(a plan.ApplyProxy) (*appsv1ac.DeploymentApplyConfiguration
 	return proxy, nil
 }
 
-// scaleBackend states the backend's replicas, and nothing else of it.
 func (x *pass) scaleBackend(ctx context.Context, a plan.ScaleBackend) error {
 	intent := appsv1ac.StatefulSet(workload.BackendName(kinds.Key(x.s.Object)), x.s.Object.GetNamespace()).
 		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(a.Replicas))

@@ -181,7 +181,6 @@ func (m *maker) unguarded() bool {
 		proxy.Exists() && !podtemplate.HasGuards(proxy.Live.Spec.Template.Annotations, m.Digest.Guards)
 }
 
-// stop stops a proxy that the spec no longer lets serve, where what is to take its place was refused.
 func (m *maker) stop() *StopProxy {
 	proxy := m.s.Proxy()
 	if !m.s.Object.GetProxySpec().Suspend && !m.open || !proxy.Exists() || proxy.Revision == m.Target {
@@ -216,7 +215,6 @@ func (m *maker) backendReplicas() int32 {
 	return replicas
 }
 
-// restsAtZero reports whether the proxy that is kept has no pods, and gets none.
 func (m *maker) restsAtZero() bool { return m.kept != nil && m.kept.Replicas == 0 }
 
 // hasByDefault reports whether a backend has so many replicas and no manager owns

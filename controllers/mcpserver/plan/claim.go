@@ -42,7 +42,6 @@ func (m *maker) take(digests render.Digests) (keeps bool) {
 	return false
 }
 
-// admitAll lets a server go on with all configurations.
 func (m *maker) admitAll() {
 	m.turns = slices.Clone(m.turns)
 	for i := range m.turns {

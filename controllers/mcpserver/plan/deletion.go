@@ -70,7 +70,6 @@ func stopNext(s *snapshot.Snapshot, proxy *snapshot.Proxy, pods snapshot.Pods) A
 	return DeletePolicy{Live: policy.Live, Left: left, After: after}
 }
 
-// delete plans the next step of a server that is being deleted.
 func (m *maker) delete(proxy *snapshot.Proxy) {
 	finalizers := m.s.Object.GetFinalizers()
 	// In foreground deletion the backend waits for us also without our finalizer: config/policy/deletion-order.yaml.

@@ -68,7 +68,6 @@ type Plan struct {
 	Claim v1alpha1.WorkloadStatus
 }
 
-// maker makes a Plan.
 type maker struct {
 	*Plan
 	s *snapshot.Snapshot
@@ -79,7 +78,6 @@ type maker struct {
 	turns []rollout.Turn
 	// waitsFor is a configuration whose content it is not the server's turn to take: it goes on with what it has of it.
 	waitsFor *v1alpha1.WorkloadConfig
-	// problems keep the spec from being followed.
 	problems podtemplate.Problems
 	// unclaimed are children whose number is none of this server's.
 	unclaimed []snapshot.Numbered
@@ -170,7 +168,6 @@ func (m *maker) decide(keeps bool) {
 	}
 }
 
-// progress is the phase of a server whose content is claimed.
 func (m *maker) progress() Phase {
 	switch halt := haltOf(m.s); {
 	case halt != Runs && stopped(m.s):
@@ -187,7 +184,6 @@ func (p *Plan) Kept() bool { return p.Phase == Invalid || p.Phase == WaitingForC
 // Accepted reports whether the spec can be followed.
 func (p *Plan) Accepted() bool { return p.Phase != Invalid }
 
-// wake notes when the next pass is due.
 func (m *maker) wake(waits ...time.Duration) {
 	m.Wake = apply.ShortestWait(append(waits, m.Wake)...)
 }

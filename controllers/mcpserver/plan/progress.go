@@ -47,7 +47,6 @@ type Wait struct {
 	Failure *conditions.Finding
 }
 
-// limit is how long it may wait.
 func (w Wait) limit(object kinds.Object) time.Duration {
 	if w.Failure != nil && w.Failure.Reason == v1alpha1.ReasonMustRunAsRoot {
 		return 0

@@ -244,7 +244,6 @@ func (m *maker) answers() snapshot.RunnerState {
 	return m.s.Last.Answers
 }
 
-// haltOf is whether the spec asks for pods that serve.
 func haltOf(s *snapshot.Snapshot) Halt {
 	switch {
 	case s.Object.GetProxySpec().Suspend:

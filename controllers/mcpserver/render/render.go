@@ -31,8 +31,7 @@ type Digest struct {
 	// BridgeImage is that of a backend with a bridge, SessionSecret the Secret with the keys of session ids.
 	BridgeImage, SessionSecret string
 	// Guards are what the proxy holds calls against.
-	Guards string
-	// NotEnforced are fields that this version does not enforce.
+	Guards      string
 	NotEnforced []string
 	// Short says that the proxy's pod template carries the run config, and no ConfigMap does.
 	Short bool
@@ -149,7 +148,6 @@ func (r *Renderer) render(in input) workload.Rendered {
 	return rendered
 }
 
-// present is with the present content of the configurations that the server refers to.
 func (r *Renderer) present(s *snapshot.Snapshot) input {
 	return keyed(r.asked(s))
 }
@@ -173,7 +171,6 @@ func (r *Renderer) before(s *snapshot.Snapshot) (had input, told bool) {
 	return keyed(in), true
 }
 
-// asked is what the server asks for now.
 func (r *Renderer) asked(s *snapshot.Snapshot) workload.Input {
 	return workload.Input{Object: r.object(s), Configs: s.Configs.Refs}
 }

@@ -26,7 +26,6 @@ func ready(s *snapshot.Snapshot, made plan.Plan, told error) (answer conditions.
 	return worded(s, made), plan.Wait{Phase: v.Phase, Failure: v.Failure}
 }
 
-// worded is the verdict in words.
 func worded(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 	v := &made.Verdict
 	switch v.Ready {
@@ -78,7 +77,6 @@ func waits(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 	return conditions.False(reason, text+s.Unready(made.Target, made.Digest.Backend))
 }
 
-// refused words a write that the API server refused.
 func refused(err error) (conditions.Finding, v1alpha1.WorkloadPhase) {
 	var unadoptable *apply.Unadoptable
 	switch {

@@ -191,7 +191,6 @@ func numbers(s *snapshot.Snapshot, phase v1alpha1.WorkloadPhase) (replicas, up i
 	return replicas, up, 0
 }
 
-// address is where calls of the server go.
 func address(server kinds.Object) string {
 	return workload.URL(workload.OwnerOf(server), server.GetProxySpec().Proxy, server.GetProxySpec().Path)
 }

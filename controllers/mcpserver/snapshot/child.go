@@ -88,7 +88,6 @@ func (p Progress) done(was bool) bool { return p == Complete || was && p != Roll
 type Proxy struct {
 	Child[*appsv1.Deployment]
 	Progress Progress
-	// Replicas are those that its spec asks for.
 	Replicas int32
 	// Available reports whether a pod of it is.
 	Available bool
@@ -143,8 +142,7 @@ type Backend struct {
 	Child[*appsv1.StatefulSet]
 	Progress Progress
 	// Hash names what its pods are to run, empty if nothing does.
-	Hash string
-	// Replicas are those that its spec asks for.
+	Hash     string
 	Replicas int32
 	// Ready reports whether a pod of it is.
 	Ready bool
@@ -199,7 +197,6 @@ func written(fields []metav1.ManagedFieldsEntry) (last time.Time) {
 	return last
 }
 
-// writes reports whether a manager writes the content of workloads.
 func writes(manager string) bool {
 	for _, k := range kinds.All() {
 		if manager == string(k.ChildrenManager) {

@@ -123,7 +123,6 @@ func (r *Reader) Plan(ctx context.Context, namespace string, config v1alpha1.Wor
 	return rollout.For(members, r.Percent), nil
 }
 
-// complete reads what a configuration contributes.
 func (r *Reader) complete(ctx context.Context, config *frame.Bound, slot *reconcile.LargeSlot, now time.Time) error {
 	if config.Whole() {
 		return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// cures say where what is wrong with a pod is mended.
 func (p *Pod) cures() conditions.Cures {
 	if p.Component == workload.ComponentProxy {
 		return conditions.OfProxy

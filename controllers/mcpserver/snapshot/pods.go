@@ -130,7 +130,6 @@ func (p Pods) Progressed() (last time.Time) {
 	return last
 }
 
-// mounts reports whether a pod may mount the run config of rev.
 func (p Pods) mounts(rev revision.Revision) bool {
 	return slices.ContainsFunc(p.all, func(pod Pod) bool { return pod.Revision == rev })
 }

@@ -9,7 +9,6 @@ import (
 // Numbered is a child whose revision the gate judges. A run config is none
 // of them: it is found by its name, not by its number.
 type Numbered struct {
-	// Kind and Name name it.
 	Kind, Name string
 	Revision   revision.Revision
 	Control    Control

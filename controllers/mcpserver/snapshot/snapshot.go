@@ -62,11 +62,9 @@ type Track struct {
 
 // Snapshot is what was read, and what that says. It is not changed after it was made.
 type Snapshot struct {
-	// Object is as it was read.
 	Object kinds.Object
 	Kind   kinds.Kind
-	// Now is when it was read.
-	Now time.Time
+	Now    time.Time
 
 	Account Child[*corev1.ServiceAccount]
 	Role    Child[*rbacv1.Role]
