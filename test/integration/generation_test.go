@@ -257,19 +257,17 @@ var _ = Describe("Run configs", func() {
 		Expect(runConfigOf(s, "echo").Name).To(HavePrefix("echo-run-2-"))
 	})
 
-	DescribeTable("are few while a rollout cannot end,", func(more string, left func(good string) types.GomegaMatcher) {
+	DescribeTable("are few while a rollout cannot end,", func(pods string, left func(good string) types.GomegaMatcher) {
 		s := newEnv()
-		operate(s)
+		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", long))
 		ready(s, "echo")
 		good := runConfigOf(s, "echo").Name
-		plane.Kubelet.Image("absent/"+s.Namespace, kit.ImagePullBackOff("not found"))
-		var names []string
+		plane.Kubelet.Image("absent/1", kit.ImagePullBackOff("not found"))
 		for i := range 8 {
 			s.Apply(git, server("echo", fmt.Sprintf(
-				"%s\nenv: [{name: LEVEL, value: \"%d\"}]\nproxy: {podTemplate: {spec: {containers: [{name: side, image: "+
-					"absent/%s%s}]}}}", long, i, s.Namespace, more)))
+				"%s\nenv: [{name: LEVEL, value: \"%d\"}]\nproxy: {podTemplate: {spec: {%s}}}", long, i, pods)))
 			live := serverOf(s, "echo")
 			s.Await(live, "the content is claimed", func() error {
 				if got, want := live.Status.Workload.Generation, int64(i)+2; got != want {
@@ -278,22 +276,20 @@ var _ = Describe("Run configs", func() {
 				return nil
 			})
 		}
+		quiet(op) // on the way there are more
 		configs := &metav1.PartialObjectMetadataList{}
 		configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-		Eventually(func() []string {
-			names = nil
-			s.Must(s.Client.List(s.Ctx, configs, client.InNamespace(s.Namespace), client.HasLabels{workload.LabelServer}),
-				"listing run configs")
-			for i := range configs.Items {
-				names = append(names, configs.Items[i].Name)
-			}
-			return names
-		}).Should(left(good), "what serves, what is to, and few more")
+		s.Must(s.Client.List(s.Ctx, configs, client.InNamespace(s.Namespace), client.HasLabels{workload.LabelServer}),
+			"listing run configs")
+		var names []string
+		for i := range configs.Items {
+			names = append(names, configs.Items[i].Name)
+		}
+		Expect(names).To(left(good), "what serves, what is to, and few more")
 	},
-		Entry("because a pod does not become ready",
-			", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}",
+		Entry("because a pod does not become ready", "containers: [{name: side, image: absent/1}]",
 			func(good string) types.GomegaMatcher { return ConsistOf(good, HavePrefix("echo-run-9-")) }),
-		Entry("because its pods are refused", "",
+		Entry("because its pods are refused", "priorityClassName: absent",
 			func(good string) types.GomegaMatcher {
 				return And(ContainElement(good), ContainElement(HavePrefix("echo-run-9-")), HaveLen(7))
 			}),
