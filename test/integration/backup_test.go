@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -94,7 +95,7 @@ var _ = DescribeTable("A namespace that is lost comes back from a backup", func(
 			return errors.New("there is no key of session ids")
 		}
 		return nil
-	}).Should(Succeed())
+	}).WithPolling(slowly).Should(Succeed())
 	for _, name := range []string{"echo", "other"} {
 		atRest(s, name)
 	}
@@ -140,7 +141,7 @@ var _ = It("A namespace comes back under another name, beside the first", func()
 	again := atRest(there, "echo")
 	Expect(again.Status.URL).To(Equal(strings.ReplaceAll(first.Status.URL, s.Namespace, there.Namespace)))
 	Expect(again.UID).NotTo(Equal(first.UID))
-	Eventually(func() []string { return naming(there, s.Namespace) }).
+	Eventually(func() []string { return naming(there, s.Namespace) }).WithPolling(slowly).
 		Should(BeEmpty(), "what still names the namespace of before")
 	run := runConfigIn(there, proxyOf(there, "echo"))
 	Expect(run.Proxy.Authentication.Audiences).To(Equal([]string{again.Status.URL}))
@@ -154,6 +155,9 @@ var _ = It("A namespace comes back under another name, beside the first", func()
 	quiet(op)
 	s.NothingMoved(stands)
 })
+
+// slowly is how often everything of a namespace is read, which takes seventeen lists.
+const slowly = time.Second / 2
 
 // naming are the objects of s that name a namespace, but for what a Deployment and a
 // StatefulSet keep of their earlier templates.

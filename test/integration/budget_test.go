@@ -60,8 +60,8 @@ var _ = Describe("The operator's budget", func() {
 		Expect(len(op.writes(mark).Accepted())).To(BeNumerically("<=", 3), op.writes(mark).String())
 	})
 
-	It("is nothing for 30 servers that wait, and nothing for a restart with 30 that are ready", func() {
-		const many = 30
+	It("is nothing for 10 servers that wait, and nothing for a restart with 10 that are ready", func() {
+		const many = 10
 		s := newEnv()
 		op := operate(s)
 		s.RunProxies()

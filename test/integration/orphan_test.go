@@ -93,13 +93,13 @@ var _ = Describe("An object that is deleted with --cascade=orphan", func() {
 		for name, p := range at {
 			s.AwaitGone(p.object(s, name))
 		}
-		Consistently(func() error {
+		Consistently(func() error { // what is lost once stays so
 			var lost []error
 			for name, p := range at {
 				lost = append(lost, orphaned(s, p.key(name), kept[name]))
 			}
 			return errors.Join(lost...)
-		}).WithTimeout(settling).Should(Succeed())
+		}).WithTimeout(settling).WithPolling(settling / 6).Should(Succeed())
 		for name, p := range at {
 			proxy := proxyOf(s, name)
 			if p.remote {

@@ -22,6 +22,7 @@ func TestIntegration(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(kit.Patience)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
 	suite, reporter := GinkgoConfiguration()
 	reporter.Succinct = !reporter.Verbose
 	RunSpecs(t, "Freehold on a real API server", suite, reporter)
