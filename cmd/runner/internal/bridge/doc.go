@@ -13,7 +13,7 @@
 //   - stream.go, write.go: what a client reads, bounded; unread.go: in memory, beside all others
 //   - sse.go, post.go: a server of the HTTP+SSE transport
 //
-// A change of these files, of internal/stdio, internal/jsonrpc, internal/protocol,
+// A change of these files, of internal/budget, internal/stdio, internal/jsonrpc, internal/protocol,
 // internal/headers, internal/sessions, internal/share or internal/sse reaches pods that run only
 // with a new runconfig.BridgeVersion, which a test asks for.
 package bridge

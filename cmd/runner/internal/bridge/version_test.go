@@ -4,8 +4,11 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,8 +19,30 @@ var update = flag.Bool("update", false, "note the sources of the bridge as those
 
 // sources are what the program is made of where it is the bridge.
 var sources = []string{
-	"*.go", "../stdio/*.go", "../jsonrpc/*.go", "../protocol/*.go", "../headers/*.go",
+	"*.go", "../budget/*.go", "../stdio/*.go", "../jsonrpc/*.go", "../protocol/*.go", "../headers/*.go",
 	"../media/*.go", "../sessions/*.go", "../share/*.go", "../sse/*.go", "program/*.go",
+}
+
+func TestTheSourcesAreThoseOfAllPackagesOfTheBridge(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imported := range parsed.Imports {
+			_, name, ours := strings.Cut(strings.Trim(imported.Path.Value, `"`), "/cmd/runner/internal/")
+			if ours && !slices.Contains(sources, "../"+name+"/*.go") {
+				t.Errorf("%s imports internal/%s, which is none of the sources", file, name)
+			}
+		}
+	}
 }
 
 // Pods that have a bridge keep it, over releases, while its version is the same.
