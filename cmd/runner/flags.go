@@ -22,7 +22,6 @@ import (
 // settings are what the runner is told: the run config, and the revision that its
 // pod was made for, frozen in the environment.
 type settings struct {
-	run     runconfig.RunConfig
 	targets map[string]*target.Target // by the path at which each is served
 	runner  *backend.Runner
 	// calls and probes are the addresses to listen on.
@@ -39,9 +38,55 @@ type settings struct {
 func read(args []string, getenv func(string) (string, bool), usage io.Writer) (settings, error) {
 	s, config := settings{targets: map[string]*target.Target{}}, target.Config{UserAgent: userAgent()}
 	var path string
-	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
+	flags := s.flags(&config, &path)
 	flags.SetOutput(io.Discard) // the error is one line, without the list of flags
-	flags.StringVar(&path, "config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+	}
+	if err != nil {
+		return settings{}, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return settings{}, fmt.Errorf("reading the run config: %w", err)
+	}
+	run, err := runconfig.Decode(data)
+	if err != nil {
+		return settings{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	resolv, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return settings{}, fmt.Errorf("reading the cluster's domain: %w", err)
+	}
+	config.Resolv = string(resolv)
+	config.PodIP, _ = getenv(runconfig.EnvPodIP)
+	if s.calls == "" {
+		s.calls = net.JoinHostPort("", strconv.Itoa(int(run.Proxy.Port)))
+	}
+	for path, each := range run.Targets() {
+		config.Run = each
+		if s.targets[path], err = target.New(config); err != nil {
+			return settings{}, err
+		}
+	}
+	s.runner = &backend.Runner{Run: run}
+	if s.runner.Env, s.runner.EnvErr = mark(getenv); s.runner.EnvErr == nil {
+		// Whoever may write ConfigMaps or pods may have put another in the place of this
+		// pod's: without its policies, or with other origins.
+		if err := s.runner.Disagreement(); err != nil {
+			return settings{}, fmt.Errorf("reading %s: %w: delete the pod, and the ConfigMap if it mounts one, and both are "+
+				"made again", path, err)
+		}
+	}
+	return s, nil
+}
+
+// flags are those of the program.
+func (s *settings) flags(config *target.Config, path *string) *flag.FlagSet {
+	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
+	flags.StringVar(path, "config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
 	flags.StringVar(&config.Login, "login", runconfig.LoginPath, "directory of the files that the login needs")
 	flags.StringVar(&config.Sessions, "session-keys", runconfig.SessionPath, "directory of the keys of session ids")
 	flags.StringVar(&config.Remote, "remote", runconfig.RemotePath,
@@ -55,46 +100,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 		"address on which other proxies of the server call, for a server elsewhere of transport sse")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
 	flags.TextVar(&s.logFormat, "log-format", logs.JSON, "format of the log: json or text")
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(usage)
-		flags.PrintDefaults()
-	}
-	if err != nil {
-		return settings{}, err
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return settings{}, fmt.Errorf("reading the run config: %w", err)
-	}
-	if s.run, err = runconfig.Decode(data); err != nil {
-		return settings{}, fmt.Errorf("reading %s: %w", path, err)
-	}
-	resolv, err := os.ReadFile("/etc/resolv.conf")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return settings{}, fmt.Errorf("reading the cluster's domain: %w", err)
-	}
-	config.Resolv = string(resolv)
-	config.PodIP, _ = getenv(runconfig.EnvPodIP)
-	if s.calls == "" {
-		s.calls = net.JoinHostPort("", strconv.Itoa(int(s.run.Proxy.Port)))
-	}
-	for path, run := range s.run.Targets() {
-		config.Run = run
-		if s.targets[path], err = target.New(config); err != nil {
-			return settings{}, err
-		}
-	}
-	s.runner = &backend.Runner{Run: s.run}
-	if s.runner.Env, s.runner.EnvErr = mark(getenv); s.runner.EnvErr == nil {
-		// Whoever may write ConfigMaps or pods may have put another in the place of this
-		// pod's: without its policies, or with other origins.
-		if err := s.runner.Disagreement(); err != nil {
-			return settings{}, fmt.Errorf("reading %s: %w: delete the pod, and the ConfigMap if it mounts one, and both are "+
-				"made again", path, err)
-		}
-	}
-	return s, nil
+	return flags
 }
 
 // mark is the revision of the environment. There is no fallback to the file: an

@@ -70,7 +70,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "freehold-runner:", err)
 		os.Exit(misconfigured)
 	}
-	run := s.run
+	run := s.runner.Run
 	logger := slog.New(s.logFormat.Handler(os.Stderr, s.logLevel)).
 		With("namespace", run.Server.Namespace, "server", run.Server.Name, "generation", run.Workload.Generation)
 	log.SetLogger(logr.FromSlogHandler(logger.Handler()))
@@ -113,7 +113,7 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	for path, to := range s.targets {
 		prober := &probe.Prober{Server: to.Run, Endpoint: to.Endpoint(), Dial: door.Dial, Version: version}
 		ready = append(ready, prober.Ready())
-		if path == s.run.Proxy.Path { // whose backend it applies
+		if path == s.runner.Run.Proxy.Path { // whose backend it applies
 			loop := backendloop.Loop{
 				Runner: s.runner, UserAgent: userAgent(), Ask: prober.Ask, Stand: to.Stand, Log: logger,
 			}
@@ -129,7 +129,7 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	}
 	logger.Info("draining")
 	state.Drain()
-	budget := proxy.BudgetOf(time.Duration(cmp.Or(s.run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
+	budget := proxy.BudgetOf(time.Duration(cmp.Or(s.runner.Run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
 	until := time.Now().Add(budget.Propagation + budget.Calls + budget.Last)
 	front.Drain(server, budget)
 	end(until.Add(lastCalls))

@@ -64,6 +64,38 @@ func TestThePassIsDrawnAsItIs(t *testing.T) {
 	}
 }
 
+// The chain of the runner is drawn as its code reads, with files that are there.
+func TestTheChainIsDrawnAsItIs(t *testing.T) {
+	page, code := read(t, "docs/maintainers/call.md"), read(t, "cmd/runner/internal/proxy/target.go")
+	stages := []string{"metadata", "metrics"}
+	for _, last := range []string{`translated`, `unfiltered\(t\.reverse\)`} {
+		chain := regexp.MustCompile(`pipeline\.Chain\(` + last + `, (.*)\)\n`).FindStringSubmatch(code)
+		if chain == nil {
+			t.Fatalf("there is no chain that ends with %s", last)
+		}
+		for name := range strings.SplitSeq(chain[1], ", ") {
+			_, name, _ = strings.Cut(name, ".")
+			stages = append(stages, strings.ToLower(name))
+		}
+	}
+	var drawn []string
+	for _, stage := range regexp.MustCompile(`(?m)^ +\d+ +(\w+)`).FindAllStringSubmatch(block(t, page, "The chain"), -1) {
+		drawn = append(drawn, stage[1])
+	}
+	if stages = append(stages, "forward"); !slices.Equal(drawn, stages) {
+		t.Errorf("the page draws %v, and the code has %v", drawn, stages)
+	}
+	there := map[string]bool{}
+	for _, name := range files(t) {
+		there[path.Base(name)] = there[path.Base(name)] || strings.HasPrefix(name, "cmd/runner/")
+	}
+	for _, name := range regexp.MustCompile(`\w+\.go\b`).FindAllString(page, -1) {
+		if !there[name] {
+			t.Errorf("the page names %s, which the runner does not have", name)
+		}
+	}
+}
+
 // P2 names the packages that hack/lint lets write.
 func TestThePageNamesWhoMayWrite(t *testing.T) {
 	_, principle, found := strings.Cut(read(t, "docs/architecture.md"), "\n- **P2** Only ")

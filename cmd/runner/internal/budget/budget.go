@@ -1,8 +1,7 @@
 // Package budget divides the memory of a process among those who make it keep something: callers, where they log in,
 // and addresses before.
 //
-// New makes all parts from one limit. budget.go has the parts, body.go what is read of requests, conn.go the
-// connections.
+// New makes all parts from one limit.
 package budget
 
 import (

@@ -1,9 +1,6 @@
 // Package cedar lets a call of MCP through if Cedar policies permit it, and
 // takes out of lists what the caller may not use. Whatever it cannot read, it
-// refuses.
-//
-// cedar.go is the middleware, content.go the body, calls.go what methods ask for,
-// lists.go the filter, streams.go that of streams, sends.go the pace of clients, audit.go the log of decisions.
+// refuses. Read Middleware first.
 package cedar
 
 import (

@@ -2,11 +2,7 @@
 // else where to get one, as MCP's authorization asks of a protected resource
 // (MCP specification 2025-11-25, basic/authorization; RFC 6750, RFC 9728).
 //
-// oidc.go lets callers in, tokens.go is what makes a token valid, keys.go where
-// the issuer's keys come from, introspection.go how the issuer is asked about a
-// token, pace.go how often for tokens that nobody knows, trust.go whose certificates are taken for it, metadata.go what
-// clients read before they log in, audit.go what is logged of those who are not let in, and
-// package oidctest an issuer for tests.
+// Read Login.Guard first. Package oidctest is an issuer for tests.
 package oidc
 
 import (

@@ -115,6 +115,9 @@ func (r *reply) refused() bool {
 // unanswered words why no session came about: what answered, and what to write
 // instead. The words hold nothing that differs from one asking to the next.
 func unanswered(run runconfig.Target, r *reply, err error) conditions.Finding {
+	if run.Remote != nil {
+		return unansweredElsewhere(run, r, err)
+	}
 	at := fmt.Sprintf("the backend at port %d", run.Backend.Port)
 	switch {
 	case run.Backend.Bridge != nil && r.bridged():

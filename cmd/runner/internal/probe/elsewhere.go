@@ -20,15 +20,15 @@ var refusals = []string{remote.AddressNotAllowed, remote.NotTrusted, remote.Cred
 
 // unansweredElsewhere is unanswered of a server that runs elsewhere: one that is down
 // is told apart from one that is up and refuses.
-func unansweredElsewhere(server *runconfig.Remote, r *reply, err error) conditions.Finding {
+func unansweredElsewhere(run runconfig.Target, r *reply, err error) conditions.Finding {
 	const at = "the server at spec.url"
-	bridged := server.Bridged() && r.bridged()
+	bridged := run.Bridged() && r.bridged()
 	switch {
 	case errors.Is(err, errTooMuch):
 		return conditions.False(v1alpha1.ReasonNotMCP, at+" answers MCP at length: "+errTooMuch.Error())
 	case r == nil && errors.Is(err, context.DeadlineExceeded):
 		return conditions.False(v1alpha1.ReasonNotAnswering,
-			fmt.Sprintf("%s does not answer MCP within %s", at, askTime(runconfig.Target{Remote: server})))
+			fmt.Sprintf("%s does not answer MCP within %s", at, askTime(run)))
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer")
 	case bridged && r.reason == v1alpha1.ReasonNotAnswering, (bridged || r.ours()) && slices.Contains(refusals, r.reason):

@@ -81,6 +81,17 @@ func proxied(t *testing.T, config target.Config) *bench {
 	}
 }
 
+// free is an address at which nothing listens.
+func free(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
 // sessionKey is a directory with a key of session ids.
 func sessionKey(t *testing.T) string {
 	t.Helper()

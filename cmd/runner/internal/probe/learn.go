@@ -1,8 +1,7 @@
 // Package probe asks a server what it is and offers, as a client of MCP does and on a client's way but for login and
 // policies: whether the proxy is ready, and what the status says of the backend.
 //
-// learn.go is the Prober, door.go its way into the proxy, detection.go what it waits for, asking.go its client of MCP,
-// and answer.go and elsewhere.go what it makes of an answer.
+// Read Prober.Ask first.
 package probe
 
 import (
@@ -163,9 +162,6 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 	}
 	if err != nil {
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
-		if p.Server.Remote != nil {
-			return backend.Facts{Answers: unansweredElsewhere(p.Server.Remote, client.last.Load(), err)}, err
-		}
 		return backend.Facts{Answers: unanswered(p.Server, client.last.Load(), err)}, err
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
@@ -196,7 +192,7 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 		// The proxy may have answered the beginning itself, from what it knew.
 		if r := client.last.Load(); r == nil || r.status >= http.StatusBadRequest {
 			err := fmt.Errorf("asking the server: %w", cmp.Or(client.explain(ctx.Err()), errNoList))
-			return backend.Facts{Answers: unansweredElsewhere(p.Server.Remote, r, err)}, err
+			return backend.Facts{Answers: unanswered(p.Server, r, err)}, err
 		}
 	}
 	return facts, oneEra

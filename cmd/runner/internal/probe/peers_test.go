@@ -49,9 +49,12 @@ func old(t *testing.T) http.Handler {
 // beside is the proxy of a server at another address.
 func beside(first *bench, ip string) target.Config {
 	config := first.to.Config
-	config.PodIP, config.Peers = ip, netip.AddrPortFrom(netip.MustParseAddr(ip), first.to.Here().Port()).String()
+	config.PodIP, config.Peers = ip, netip.AddrPortFrom(netip.MustParseAddr(ip), peersAt(first).Port()).String()
 	return config
 }
+
+// peersAt is where other proxies call one.
+func peersAt(b *bench) netip.AddrPort { return netip.MustParseAddrPort(b.to.Peers) }
 
 // twoProxies are two proxies with bridges of their own, and one URL at which each request
 // gets to the other one than the request before.
@@ -175,7 +178,7 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 func TestWithoutAKeyNothingElsewhereIsServedOverHTTPAndSSE(t *testing.T) {
 	first := elsewhere(t, old(t), overSSE)
 	without := first.to.Config
-	without.Sessions = t.TempDir()
+	without.Sessions, without.Peers = t.TempDir(), free(t)
 	keyless := proxied(t, without)
 	facts, err := keyless.learn(t.Context())
 	f := facts.Answers
@@ -196,7 +199,7 @@ func strangersReadNothing(t *testing.T, first, stranger *bench) {
 		"no key":      {InsecureSkipVerify: true},
 		"another key": peersOf(t, stranger),
 	} {
-		conn, err := tls.Dial("tcp", first.to.Here().String(), config)
+		conn, err := tls.Dial("tcp", first.to.Peers, config)
 		if err == nil {
 			_, _ = fmt.Fprint(conn, "GET /mcp HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n")
 			if n, err := conn.Read(make([]byte, 1)); err == nil {
@@ -209,7 +212,7 @@ func strangersReadNothing(t *testing.T, first, stranger *bench) {
 
 func sealedAt(t *testing.T, s *bench, address string) string {
 	t.Helper()
-	pod := netip.AddrPortFrom(netip.MustParseAddr(address), s.to.Here().Port())
+	pod := netip.AddrPortFrom(netip.MustParseAddr(address), peersAt(s).Port())
 	id, err := s.to.Keys().Seal(session.Caller{}, session.Session{Pod: pod, ID: "x", Issued: time.Now()})
 	if err != nil {
 		t.Fatal(err)

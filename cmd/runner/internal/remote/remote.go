@@ -1,7 +1,5 @@
-// Package remote is the way to an MCP server that runs elsewhere. remote.go is the
-// server: what requests to it carry, and which of its answers are passed on;
-// addresses.go which addresses may be connected to; trust.go is TLS; refusal.go why
-// a call does not get there; dialer.go connects, also to a backend of this cluster.
+// Package remote is the way to an MCP server that runs elsewhere: what requests to it carry, which of its answers are
+// passed on, and which addresses may be connected to. Its Dialer connects also to a backend of this cluster.
 package remote
 
 import (

@@ -3,9 +3,7 @@
 // use that of another caller (MCP specification 2025-11-25, basic/transports,
 // Session Management).
 //
-// session.go seals and opens ids, keys.go follows the keys in a mounted Secret, peers.go
-// encrypts what proxies of one server say to each other, strangers.go bounds what connections
-// of others cost.
+// Read Keys.Seal and Keys.Open first; Keys.Peers encrypts what proxies of one server say to each other.
 package session
 
 import (

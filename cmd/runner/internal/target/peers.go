@@ -50,6 +50,3 @@ func (t *Target) ServePeers(
 		_ = program.Drain(server, b, until, 0) //nolint:errcheck // nothing is left to do about it
 	}, nil
 }
-
-// Here is where the other proxies call, once ServePeers serves.
-func (t *Target) Here() netip.AddrPort { return t.here }

@@ -1,9 +1,7 @@
 // Package target makes of the run config of a server what a proxy needs to serve it: where calls go, and what they meet
 // before. Nothing of a Target is another one's: not its keys, policies and sessions, nor what is known of its backend.
 //
-// target.go says where the server is, and what a proxy serves of it; login.go whose tokens are accepted, policies.go
-// which calls, translate.go who is told apart by the translation between the eras of MCP; names.go has the names of
-// proxy and backend; peers.go is the bridge that proxies in front of a remote server share.
+// Read New and Target.Proxy first.
 package target
 
 import (
