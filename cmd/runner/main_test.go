@@ -208,8 +208,7 @@ func TestWhatIsNotEnforcedIsNotServed(t *testing.T) {
 	if got := p.get("/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz is %d: callers would not reach the answer", got)
 	}
-	want :=
-		`{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it"}}` + "\n"
+	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it"}}` + "\n"
 	if status, body := p.call(); status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("a call got %d %q", status, body)
 	}
@@ -233,7 +232,7 @@ func TestPoliciesDecide(t *testing.T) {
 	}), backend.URL)
 	for body, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add"}}`: "200 ",
-		`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`:                         `200 {"id":7,"jsonrpc":"2.0","result":{"tools":[{"name":"add"}]}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`:                         `200 {"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"add"}]}}`,
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"drop"}}`: `200 {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"NotPermitted: ` +
 			`Client::\"anonymous\" may not call tool \"drop\": no policy permits it. To repeat the call does not help: the server's owner can permit it in spec.authzConfig, `,
 		`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"a"}}`:                            `200 {"jsonrpc":"2.0","id":7,"error":{"code":-32018,"message":"NotPermitted: Client::\"anonymous\" may not get prompt \"a\": no policy`,

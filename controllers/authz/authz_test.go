@@ -73,7 +73,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a forbidden argument": {
 			`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`,
-			"", tool("a", `{"p":"/etc/x"}`), false, false,
+			"", tool("a", `{"p":"/etc/x"}`), false, true,
 		},
 		"another argument": {
 			`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`,
@@ -150,7 +150,7 @@ func TestDecide(t *testing.T) {
 			if got := policies.Decide(user, tc.call); got.Allowed != tc.allowed {
 				t.Errorf("decided %+v, want allowed %t", got, tc.allowed)
 			}
-			if got := policies.Visible(user, tc.call); got != tc.visible {
+			if got := policies.Visible(user, tc.call.Action, tc.call.Type)(tc.call.ID); got != tc.visible {
 				t.Errorf("visible is %t, want %t", got, tc.visible)
 			}
 		})

@@ -71,22 +71,6 @@ func (p *Policies) Decide(caller Caller, call Call) Decision {
 	return d
 }
 
-// Visible reports whether a list shows an item: whether some call of it could be allowed. Arguments are not known
-// then, so a policy that needs them neither hides what it forbids nor keeps what it permits from being shown.
-func (p *Policies) Visible(caller Caller, call Call) bool {
-	request, entities, err := p.request(caller, call)
-	if err != nil {
-		return false
-	}
-	decision, told := cedar.Authorize(asked{p.all, request}, entities, request)
-	if decision == cedar.Deny && len(told.Reasons) > 0 {
-		return false // one forbids
-	}
-	return decision == cedar.Allow || slices.ContainsFunc(told.Errors, func(e cedar.DiagnosticError) bool {
-		return p.all[place(e.PolicyID)].policy.Effect() == cedar.Permit
-	})
-}
-
 type asked struct {
 	all     []named
 	request cedar.Request

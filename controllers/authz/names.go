@@ -13,6 +13,7 @@ import (
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -77,6 +78,7 @@ func (p *Policies) mentions() error {
 		}
 		p.mentionedBy(i, statement.Conditions)
 		p.all[i].all = readsAll(statement.Conditions)
+		p.all[i].fixed = fixed((*ast.Policy)(p.all[i].policy.AST()).Resource, statement.Conditions)
 	}
 	for _, entity := range p.entities {
 		for _, own := range []types.Record{entity.Attributes, entity.Tags} {

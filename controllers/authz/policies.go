@@ -43,10 +43,13 @@ type Policies struct {
 	entities types.EntityMap
 	// contextual says that a policy may look at the context.
 	contextual bool
+	// linked says that attributes of the entities lead to entities, by which a policy may come to any.
+	linked bool
 	// groups are the types under which the policies may look for a caller's groups.
 	groups []types.EntityType
 	// top and inner are the names of arguments, and of members within them, that policies mention.
 	top, inner names
+	items      items
 }
 
 type named struct {
@@ -56,8 +59,8 @@ type named struct {
 	id cedar.PolicyID
 	// principal, action and resource are the ones that its scope names with ==, nil for a scope that names none.
 	principal, action, resource *types.EntityUID
-	// all says that it reads every argument.
-	all bool
+	// all says that it reads every argument, and fixed that it says the same of all items of a list.
+	all, fixed bool
 }
 
 func read(name string, policy *cedar.Policy) named {
@@ -76,9 +79,15 @@ func only(scope ast.IsScopeNode) *types.EntityUID {
 }
 
 // misses reports whether the scope cannot match, without asking Cedar: most policies name a tool, and it is another's.
-func (n *named) misses(r cedar.Request) bool {
-	differs := func(named *types.EntityUID, asked types.EntityUID) bool { return named != nil && *named != asked }
-	return differs(n.resource, r.Resource) || differs(n.action, r.Action) || differs(n.principal, r.Principal)
+func (n *named) misses(r cedar.Request) bool { return isOther(n.resource, r.Resource) || n.differs(r) }
+
+// differs is misses whatever the resource is.
+func (n *named) differs(r cedar.Request) bool {
+	return isOther(n.action, r.Action) || isOther(n.principal, r.Principal)
+}
+
+func isOther(named *types.EntityUID, asked types.EntityUID) bool {
+	return named != nil && *named != asked
 }
 
 // Parse reads policies, and entities as Cedar's JSON has them (empty for none).
@@ -106,6 +115,7 @@ func Parse(sources []Source, entities string) (*Policies, error) {
 		p.refersTo(uid)
 		p.refersTo(entity.Attributes)
 		p.refersTo(entity.Tags)
+		p.linked = p.linked || links(entity.Attributes) || links(entity.Tags)
 		for parent := range entity.Parents.All() {
 			p.refersTo(parent)
 		}

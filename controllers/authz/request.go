@@ -86,12 +86,19 @@ func (p *Policies) request(caller Caller, call Call) (cedar.Request, types.Entit
 		maps.Copy(context, caller.ready.attributes)
 		request.Context = types.NewRecord(context)
 	}
-	arguments["name"], arguments["operation"], arguments["feature"] = types.String(call.ID),
-		types.String(operation[call.Action]), types.String(feature[call.Type])
-	if call.Type == Resource {
-		arguments["uri"] = types.String(call.ID)
-	}
+	maps.Copy(arguments, own(call.Action, call.Type, call.ID))
 	return request, &world{Policies: p, caller: caller.ready, request: request, arguments: arguments}, nil
+}
+
+// own are the attributes that each call gives its resource.
+func own(action, kind, id string) types.RecordMap {
+	all := types.RecordMap{
+		"name": types.String(id), "operation": types.String(operation[action]), "feature": types.String(feature[kind]),
+	}
+	if kind == Resource {
+		all["uri"] = types.String(id)
+	}
+	return all
 }
 
 // scope is what the scope of a policy is compared with.
@@ -117,7 +124,7 @@ type world struct {
 	*Policies
 	caller    *ready
 	request   cedar.Request
-	arguments types.RecordMap
+	arguments types.RecordMap // nil for an item of a list
 	resource  *types.Entity
 }
 
@@ -138,7 +145,11 @@ func (w *world) Get(uid types.EntityUID) (types.Entity, bool) {
 		}
 		return last.entity, true
 	case w.request.Resource:
-		if w.resource == nil {
+		switch {
+		case w.resource != nil:
+		case w.arguments == nil:
+			w.resource = new(w.item(w.request))
+		default:
 			w.resource = new(w.with(uid, w.arguments, nil))
 		}
 		return *w.resource, true

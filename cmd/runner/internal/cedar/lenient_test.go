@@ -10,8 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
 // An answer passes whatever is in the items of a list, but for their names.
@@ -65,9 +63,11 @@ func TestListsHoldWhatServersWrite(t *testing.T) {
 func TestACutNameIsJudgedAsItIsRead(t *testing.T) {
 	var judged []string
 	got, err := filter([]byte(`{"id":1,"result":{"tools":[{"name":"cut\ud83d"},{"name":"cut`+"\xe2\x82"+
-		`"},{"name":"cut\udc00ter"}]}}`), func(call authz.Call) bool {
-		judged = append(judged, call.ID)
-		return true
+		`"},{"name":"cut\udc00ter"}]}}`), func(string, string) func(string) bool {
+		return func(id string) bool {
+			judged = append(judged, id)
+			return true
+		}
 	})
 	var read struct {
 		Result struct {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -47,80 +49,136 @@ var members = func() (names []string) {
 	return names
 }()
 
-// filter takes out of a message's result what visible denies. Messages without a
-// list are returned as they are. It refuses names in another case, which a client may
+// filter takes out of a message's results what is not visible: lists returns, of what is asked about the items of a
+// list, whether an item is. All else stays as it stands. It refuses names in another case, which a client may
 // take for those that are filtered.
-func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
-	if trimmed := bytes.TrimSpace(message); len(trimmed) > 0 && trimmed[0] == '[' {
-		var batch []jsontext.Value
-		if err := json.Unmarshal(trimmed, &batch, jsonrpc.Lenient); err != nil {
-			return nil, err
-		}
-		for i := range batch {
-			one, err := filter(batch[i], visible)
-			if err != nil {
-				return nil, err
-			}
-			batch[i] = one
-		}
-		return json.Marshal(batch, jsonrpc.Lenient)
+func filter(message []byte, lists func(action, kind string) (visible func(id string) bool)) ([]byte, error) {
+	decoder, done := jsonrpc.Decode(message)
+	defer done()
+	f := &filtering{text: message, decoder: decoder, lists: lists}
+	err := f.messages()
+	if err == nil {
+		err = jsonrpc.Ended(decoder)
 	}
-	envelope, err := jsonrpc.ReadAnswer(message, "result")
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if envelope["result"].Kind() != '{' {
+	case f.kept == nil:
 		return message, nil
 	}
-	result, err := jsonrpc.ReadAnswer(envelope["result"], members...)
-	if err != nil {
-		return nil, err
+	all := append(f.kept, message[f.copied:]...)
+	if utf8.Valid(all) && !bytes.Contains(all, []byte(`\ud`)) && !bytes.Contains(all, []byte(`\uD`)) {
+		return all, nil
 	}
-	changed := false
-	for _, list := range items {
-		if result[list.member].Kind() != '[' {
-			continue
-		}
-		if len(message) > maxAnswer {
-			return nil, errList
-		}
-		kept, err := keep(result[list.member], list.id, func(id string) bool {
-			return visible(authz.Call{Action: list.action, Type: list.kind, ID: id})
-		})
-		if err != nil {
-			return nil, err
-		}
-		result[list.member], changed = kept, true
-	}
-	if !changed {
-		return message, nil
-	}
-	if envelope["result"], err = json.Marshal(result, json.Deterministic(true), jsonrpc.Lenient); err != nil {
-		return nil, err
-	}
-	return json.Marshal(envelope, json.Deterministic(true), jsonrpc.Lenient)
+	// A client may read what is cut in another way than it was judged.
+	return json.Marshal(jsontext.Value(all), jsonrpc.Lenient)
 }
 
-func keep(list jsontext.Value, id string, visible func(string) bool) (jsontext.Value, error) {
-	var all []jsontext.Value
-	if err := json.Unmarshal(list, &all, jsonrpc.Lenient); err != nil {
-		return nil, err
+// filtering is the one pass over a message in which its lists are filtered.
+type filtering struct {
+	text    []byte
+	decoder *jsontext.Decoder
+	lists   func(action, kind string) (visible func(id string) bool)
+	// kept is what stays of the text as far as it is copied; nil before the first list.
+	kept   []byte
+	copied int64
+}
+
+// messages filters a message, or a batch of them.
+func (f *filtering) messages() error {
+	if f.decoder.PeekKind() != '[' {
+		return f.message()
 	}
-	kept := []jsontext.Value{}
-	for _, item := range all {
-		fields, err := jsonrpc.ReadAnswer(item, id)
+	if _, err := f.decoder.ReadToken(); err != nil {
+		return err
+	}
+	for f.decoder.PeekKind() != ']' {
+		if err := f.messages(); err != nil {
+			return err
+		}
+	}
+	_, err := f.decoder.ReadToken()
+	return err
+}
+
+var resultName = []string{"result"}
+
+func (f *filtering) message() error {
+	listed := false
+	begin, err := jsonrpc.Walk(f.decoder, f.text, resultName, func(name []byte) (err error) {
+		if string(name) == resultName[0] && f.decoder.PeekKind() == '{' {
+			listed, err = f.result()
+		}
+		return err
+	})
+	if err == nil && listed && f.decoder.InputOffset()-begin > maxAnswer {
+		return errList
+	}
+	return err
+}
+
+// result filters the lists of a result, and reports whether there are any.
+func (f *filtering) result() (listed bool, err error) {
+	_, err = jsonrpc.Walk(f.decoder, f.text, members, func(name []byte) error {
+		at := slices.Index(members, string(name))
+		if at < 0 || f.decoder.PeekKind() != '[' {
+			return nil
+		}
+		listed = true
+		return f.list(items[at].id, f.lists(items[at].action, items[at].kind))
+	})
+	return listed, err
+}
+
+// list keeps those items of a list that are visible.
+func (f *filtering) list(id string, visible func(id string) bool) error {
+	if _, err := f.decoder.ReadToken(); err != nil {
+		return err
+	}
+	if f.kept == nil {
+		f.kept = make([]byte, 0, len(f.text))
+	}
+	f.kept = append(f.kept, f.text[f.copied:f.decoder.InputOffset()]...)
+	first, ids := true, []string{id}
+	for f.decoder.PeekKind() != ']' {
+		begin, name, err := f.item(ids)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		var name string
-		if err := json.Unmarshal(fields[id], &name, jsonrpc.Lenient); err != nil {
-			return nil, fmt.Errorf("%s: %w", id, err)
+		if !visible(name) {
+			continue
 		}
-		if visible(name) {
-			kept = append(kept, item)
+		if !first {
+			f.kept = append(f.kept, ',')
 		}
+		f.kept, first = append(f.kept, f.text[begin:f.decoder.InputOffset()]...), false
 	}
-	return json.Marshal(kept, jsonrpc.Lenient)
+	_, err := f.decoder.ReadToken()
+	f.copied = f.decoder.InputOffset() - 1
+	return err
+}
+
+// item reads an item, which begins there and has its name in the one member of ids.
+func (f *filtering) item(ids []string) (begin int64, name string, err error) {
+	id, named := ids[0], false
+	begin, err = jsonrpc.Walk(f.decoder, f.text, ids, func(member []byte) error {
+		if string(member) != id {
+			return nil
+		}
+		value, err := f.decoder.ReadToken()
+		if err == nil && value.Kind() != '"' && value.Kind() != 'n' {
+			err = fmt.Errorf("%s is no text", id)
+		}
+		if err == nil && value.Kind() == '"' {
+			name = value.String()
+		}
+		named = true
+		return err
+	})
+	if err == nil && !named {
+		err = fmt.Errorf("it has no %s", id)
+	}
+	return begin, name, err
 }
 
 // Why an answer is not passed on.
@@ -151,9 +209,9 @@ type answer struct {
 	failed error // why nothing is passed on any more
 }
 
-// visible reports whether the caller may see what could be called.
-func (a *answer) visible(call authz.Call) bool {
-	return a.judge.config.Policies.Visible(a.caller, call)
+// visible reports, of what could be called, whether the caller may see it.
+func (a *answer) visible(action, kind string) func(id string) bool {
+	return a.judge.config.Policies.Visible(a.caller, action, kind)
 }
 
 // over reports whether nothing is passed on any more.

@@ -2,14 +2,15 @@ package cedar
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
 func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
@@ -18,7 +19,7 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 
 		list     = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 		tools    = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","x":1},{"name":"drop"},{"name":"write"},{"name":"größe"}],"nextCursor":"c"}}`
-		filtered = `{"id":1,"jsonrpc":"2.0","result":{"nextCursor":"c","tools":[{"name":"add","x":1},{"name":"write"},{"name":"größe"}]}}`
+		filtered = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","x":1},{"name":"write"},{"name":"größe"}],"nextCursor":"c"}}`
 		// what servers say that is no message
 		notes = ": ping\n\nretry: 1\n\nid: 1\ndata:\n\nevent: ping\ndata: ping\n\ndata: 2026-01-01 [00:00]\n\nevent: " +
 			"more\ndata: /mcp?a=b\n\ndata: {\"type\":\"heartbeat\"}\n\n"
@@ -57,7 +58,7 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 		},
 		"a list that is said to be that": {
 			"", "text/event-stream", "event: endpoint\ndata:  " + tools + "\n\n",
-			"event: endpoint\ndata: " + filtered + "\n\n", 200,
+			"event: endpoint\ndata:  " + filtered + "\n\n", 200,
 		},
 		"what is no message": {
 			list, "text/event-stream", notes + "data: " + tools + "\n\n",
@@ -113,37 +114,72 @@ func answered(t *testing.T, request, kind, body string) (status int, got string)
 	return
 }
 
-// FuzzFilter holds any answer of a backend to: no panic, and the tool that the caller
-// may not use is not in a list.
+// without is a message without the items that are called drop, as a client reads it.
+func without(message any) any {
+	switch m := message.(type) {
+	case []any:
+		for i := range m {
+			m[i] = without(m[i])
+		}
+	case map[string]any:
+		result, _ := m["result"].(map[string]any)
+		for _, one := range items {
+			if list, ok := result[one.member].([]any); ok {
+				result[one.member] = slices.DeleteFunc(list, func(item any) bool { return item.(map[string]any)[one.id] == "drop" })
+			}
+		}
+	}
+	return message
+}
+
+// FuzzFilter holds any answer of a backend to: no panic, and that it is passed on without the items that the caller
+// may not use, and else as it was.
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`, `[{"result":{"tools":[{"name":"drop"}]}}]`,
 		`{"result":{"tools":[{"name":"add","Name":"drop"}]}}`,
 		`{"result":{"Tools":[{"name":"drop"}]}}`, `{"Result":{"tools":[{"name":"drop"}]}}`, `{"method":"x","params":{}}`,
+		`{"result":{"tools":[{"name":"drop"},{"n\u0061me":"drop"}, {"name":"a"} , {"name":null}],"a":1,"prompts":[{"name":"b"}]}}`,
+		`[[{"result":{"resources":[{"uri":"drop"},{"uri":"a"}],"resourceTemplates":[{"uriTemplate":"drop"}],"tools":[ ]}}]]`,
+		`{"result":{"tools":null},"result":{}}`, `{"result":{"tools":[{"name":"a\ud83d"},{"name":"drop","x":"\ud83d"}]}}x`,
+		`{"result":{"tools":[{"name":"a","a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1,"o":1,"p":1,"q":1,"p":2}]}}`,
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		filtered, err := filter([]byte(body), func(call authz.Call) bool { return call.ID != "drop" })
+		filtered, err := filter([]byte(body), func(string, string) func(string) bool {
+			return func(id string) bool { return id != "drop" }
+		})
 		if err != nil {
 			return
 		}
-		var m struct {
-			Result struct {
-				Tools []struct {
-					Name string `json:"name"`
-				} `json:"tools"`
-			} `json:"result"`
+		var want, got any
+		if err := errors.Join(json.Unmarshal([]byte(body), &want), json.Unmarshal(filtered, &got)); err != nil {
+			t.Fatalf("%q is answered with %q: %v", body, filtered, err)
 		}
-		if json.Unmarshal(filtered, &m) != nil {
-			return
-		}
-		for _, tool := range m.Result.Tools {
-			if tool.Name == "drop" {
-				t.Errorf("%q is answered with %q", body, filtered)
-			}
+		if diff := cmp.Diff(without(want), got); diff != "" {
+			t.Errorf("%q is answered with %q (-want +got):\n%s", body, filtered, diff)
 		}
 	})
+}
+
+func BenchmarkFilter(b *testing.B) {
+	var list []string
+	for n := range 20 {
+		list = append(list, fmt.Sprintf(
+			`{"name":"do-%d-%s","description":"does what its name says","inputSchema":{"type":"object",`+
+				`"properties":{"text":{"type":"string"}},"required":["text"]}}`, n, []string{"even", "odd"}[n%2]))
+	}
+	message := []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[` + strings.Join(list, ",") + `]}}`)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(message)))
+	for b.Loop() {
+		if _, err := filter(message, func(string, string) func(string) bool {
+			return func(id string) bool { return !strings.HasSuffix(id, "-odd") }
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // A hostile backend's answers to lists are held a few at a time, whatever comes

@@ -16,7 +16,7 @@ func TestStreamsHoldWhatTheCallerMayUse(t *testing.T) {
 
 		list     = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 		tools    = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`
-		filtered = `{"id":1,"jsonrpc":"2.0","result":{"tools":[{"name":"add"}]}}`
+		filtered = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add"}]}}`
 	)
 	filler := strings.Repeat("x", maxAnswer)
 	long := `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","x":"` + filler + `"}]}}`

@@ -23,7 +23,7 @@ import (
 
 const (
 	listed = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`
-	shown  = `{"id":7,"jsonrpc":"2.0","result":{"tools":[{"name":"add"}]}}`
+	shown  = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"add"}]}}`
 )
 
 // standing is a backend that answers each request with a stream, of which say writes an event to all.
