@@ -178,6 +178,11 @@ func (p *Policies) membersOf(value types.Value) {
 // decoders are used again: one is larger than most arguments.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
 
+func putBack(decoder *jsontext.Decoder) {
+	decoder.Reset(strings.NewReader("")) // it would hold what it has read
+	decoders.Put(decoder)
+}
+
 // ambiguous returns why arguments may be others for the server than for the policies; "" if they are not.
 func (p *Policies) ambiguous(arguments jsontext.Value, request cedar.Request) string {
 	if len(arguments) == 0 {
@@ -185,10 +190,7 @@ func (p *Policies) ambiguous(arguments jsontext.Value, request cedar.Request) st
 	}
 	decoder := decoders.Get().(*jsontext.Decoder) //nolint:forcetypeassert // nothing else is in it
 	decoder.Reset(bytes.NewBuffer(arguments))     // which it reads where it is
-	defer func() {
-		decoder.Reset(strings.NewReader("")) // it would hold the arguments
-		decoders.Put(decoder)
-	}()
+	defer putBack(decoder)
 	var seen []map[string]string // one for each object or array that is open, nil for an array
 	for {
 		token, err := decoder.ReadToken()

@@ -36,7 +36,9 @@ type Caller struct {
 
 type ready struct {
 	attributes types.RecordMap
-	groups     []string
+	// context are the attributes, as the context of a call without arguments.
+	context types.Record
+	groups  []string
 	// err is why there is no decision about the caller.
 	err error
 	// entity is the principal of the policies that were asked last.
@@ -53,6 +55,7 @@ func (c Caller) Ready() Caller {
 	c.ready = &ready{attributes: types.RecordMap{}, groups: c.Groups}
 	c.ready.err = (&values{trusted: true}).attributes(c.ready.attributes, "claim_", c.Claims,
 		func(string) bool { return true })
+	c.ready.context = types.NewRecord(c.ready.attributes)
 	return c
 }
 
@@ -81,13 +84,18 @@ func (p *Policies) request(caller Caller, call Call) (cedar.Request, types.Entit
 	if err != nil {
 		return cedar.Request{}, nil, err
 	}
-	if p.contextual {
+	request.Context = caller.ready.context
+	if p.contextual && len(arguments) > 0 {
 		context := maps.Clone(arguments)
 		maps.Copy(context, caller.ready.attributes)
 		request.Context = types.NewRecord(context)
 	}
-	maps.Copy(arguments, own(call.Action, call.Type, call.ID))
-	return request, &world{Policies: p, caller: caller.ready, request: request, arguments: arguments}, nil
+	about := &world{Policies: p, caller: caller.ready, request: request}
+	if len(arguments) > 0 {
+		maps.Copy(arguments, own(call.Action, call.Type, call.ID))
+		about.arguments = arguments
+	}
+	return request, about, nil
 }
 
 // own are the attributes that each call gives its resource.
@@ -124,7 +132,7 @@ type world struct {
 	*Policies
 	caller    *ready
 	request   cedar.Request
-	arguments types.RecordMap // nil for an item of a list
+	arguments types.RecordMap // nil where no policy reads any
 	resource  *types.Entity
 }
 

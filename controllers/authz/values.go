@@ -1,6 +1,8 @@
 package authz
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -22,6 +24,7 @@ const (
 
 var (
 	errElements = fmt.Errorf("an array that a policy reads has more than %d elements", maxElements)
+	errNoObject = errors.New("it is no object")
 	errNested   = fmt.Errorf("an array of arrays or objects that a policy reads has more than %d values in it", maxNested)
 )
 
@@ -40,11 +43,22 @@ func (v *values) attributes(into types.RecordMap, prefix string, object jsontext
 	if len(object) == 0 || object.Kind() == 'n' {
 		return nil
 	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(object, &members); err != nil {
-		return err
+	decoder := decoders.Get().(*jsontext.Decoder) //nolint:forcetypeassert // nothing else is in it
+	decoder.Reset(bytes.NewBuffer(object))        // which it reads where it is
+	defer putBack(decoder)
+	if begin, err := decoder.ReadToken(); err != nil || begin.Kind() != '{' {
+		return errors.Join(err, errNoObject)
 	}
-	for name, raw := range members {
+	for decoder.PeekKind() != '}' {
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := token.String()
+		raw, err := decoder.ReadValue()
+		if err != nil {
+			return err
+		}
 		if !reads(name) {
 			continue
 		}
@@ -56,7 +70,8 @@ func (v *values) attributes(into types.RecordMap, prefix string, object jsontext
 			into[types.String(prefix+name)] = made
 		}
 	}
-	return nil
+	_, err := decoder.ReadToken()
+	return err
 }
 
 func (v *values) value(raw jsontext.Value, depth int) (types.Value, error) {

@@ -21,9 +21,6 @@ func (p *Policies) Visible(caller Caller, action, kind string) func(id string) b
 		return func(string) bool { return false }
 	}
 	request := scope(caller, l.call)
-	if p.contextual {
-		l.context = types.NewRecord(caller.ready.attributes)
-	}
 	var fixed []named
 	for _, n := range p.all {
 		switch {
@@ -46,7 +43,6 @@ type listed struct {
 	policies *Policies
 	caller   Caller
 	call     Call // but for its ID
-	context  types.Record
 	// permits says that one of the policies that say the same of each item permits it, and varies are the others.
 	permits bool
 	varies  []named
@@ -61,7 +57,7 @@ func (l *listed) visible(id string) bool {
 func (l *listed) ask(policies []named, id string) (permits, forbids bool) {
 	l.call.ID = id
 	request := scope(l.caller, l.call)
-	request.Context = l.context
+	request.Context = l.caller.ready.context
 	about := &world{Policies: l.policies, caller: l.caller.ready, request: request}
 	decision, told := cedar.Authorize(asked{policies, request}, about, request)
 	for _, e := range told.Errors {
@@ -73,7 +69,7 @@ func (l *listed) ask(policies []named, id string) (permits, forbids bool) {
 // mostItems is of how many items policies remember the entities, and longestItem how long their names may be.
 const mostItems, longestItem = 512, 256
 
-// items are entities of items as policies see them without arguments: the same for all callers.
+// items are resources as policies see them where they read no arguments: the same for all callers.
 type items struct {
 	mu   sync.Mutex
 	made map[item]types.Entity
@@ -81,7 +77,7 @@ type items struct {
 
 type item struct{ action, resource types.EntityUID }
 
-// item is the entity of an item.
+// item is the resource of a request.
 func (p *Policies) item(request cedar.Request) types.Entity {
 	p.items.mu.Lock()
 	defer p.items.mu.Unlock()

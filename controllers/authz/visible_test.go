@@ -13,11 +13,15 @@ import (
 
 // asked one by one, with nothing decided for a list.
 func oneByOne(p *Policies, caller Caller, call Call) bool {
-	request, entities, err := p.request(caller, call)
+	if caller.ready == nil {
+		caller = caller.Ready()
+	}
+	request, _, err := p.request(caller, call)
 	if err != nil {
 		return false
 	}
-	decision, told := cedar.Authorize(asked{p.all, request}, entities, request)
+	about := &world{Policies: p, caller: caller.ready, request: request, arguments: own(call.Action, call.Type, call.ID)}
+	decision, told := cedar.Authorize(asked{p.all, request}, about, request)
 	if decision == cedar.Deny && len(told.Reasons) > 0 {
 		return false
 	}
