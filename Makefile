@@ -170,7 +170,7 @@ bench-core: $(BENCHSTAT) ## Measure in process what a pass costs where nothing i
 	hack/bench-core.sh
 
 .PHONY: bench-proxy
-bench-proxy: ## Measure what the proxy costs against others; ten minutes. BENCH= takes its flags
+bench-proxy: ## Measure what the proxy costs against others, and with net/http in the place of its own code; a quarter of an hour. BENCH= takes its flags
 	hack/bench-proxy.sh $(BENCH)
 
 .PHONY: bench-memory

@@ -17,7 +17,7 @@ import (
 
 // serveBackend answers a request for the tools with a list of them, and any other call
 // with its own body: as JSON, or as an event if it
-// is asked to in Mcp-Name. A GET opens a stream of one event that stays open. Whoever calls itself asSession begins
+// is asked to in Mcp-Name, or after a time. A GET opens a stream of one event that stays open. Whoever calls itself asSession begins
 // a session.
 func serveBackend() error {
 	listener, err := listen()
@@ -46,6 +46,7 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header[sessionHeader]; len(id) > 0 {
 		w.Header()[sessionHeader] = id // as the SDKs do
 	}
+	time.Sleep(takes[r.Header.Get("Mcp-Name")])
 	if bytes.Contains(body, []byte(`"tools/list"`)) {
 		body = tools
 	}

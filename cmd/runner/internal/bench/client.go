@@ -21,9 +21,17 @@ const (
 	asSession = "session"
 	// asStdio is the same, to a server that speaks on standard input and output.
 	asStdio = "stdio"
+	// asLate and asLater are JSON from a backend that takes its time.
+	asLate  = "json after 1 ms"
+	asLater = "json after 10 ms"
+	// asStream is a GET that opens a stream.
+	asStream = ""
 )
 
-var kinds = []string{asJSON, asEvent, asList, asSession, asStdio}
+var kinds = []string{asJSON, asLate, asLater, asEvent, asList, asSession, asStdio}
+
+// takes is how long the backend takes for a call.
+var takes = map[string]time.Duration{asLate: time.Millisecond, asLater: 10 * time.Millisecond}
 
 // sessionHeader is in Go's spelling.
 const sessionHeader = "Mcp-Session-Id"
@@ -34,11 +42,11 @@ const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ec
 // lists asks for the tools.
 const lists = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 
-// request is a call of a kind, or a GET if kind is empty.
+// request is a request of a kind.
 func request(kind, token string) []byte {
 	method, rpc, body, name := "POST", "tools/call", strings.Replace(call, "echo", kind, 1), kind
 	switch kind {
-	case "":
+	case asStream:
 		method, body, name = "GET", "", asEvent
 	case asList:
 		rpc, body = "tools/list", lists
@@ -255,7 +263,7 @@ func (p *process) openStream() (net.Conn, error) {
 	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return conn, err
 	}
-	if _, err := conn.Write(request("", p.token)); err != nil {
+	if _, err := conn.Write(request(asStream, p.token)); err != nil {
 		return conn, err
 	}
 	reader := bufio.NewReader(conn)

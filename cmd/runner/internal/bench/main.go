@@ -1,7 +1,8 @@
 // Command bench measures what the proxy and its guards cost, against no proxy at all
 // and against a bare httputil.ReverseProxy, on loopback, in processes of their own.
 //
-// main.go starts the processes; bare.go and nginx.go are proxies to compare with, product.go the
+// main.go starts the processes; bare.go and nginx.go are proxies to compare with, proxies.go is the runner's with more
+// and less of net/http, product.go the
 // runner's own binary, and an issuer of tokens for it; backend.go answers; bridges.go has a server on standard input
 // and output, and what offers it over HTTP; client.go calls, sessions.go in sessions; memory.go reads what processes
 // take; rounds.go has the order in which they are measured; report.go tells the
@@ -96,6 +97,9 @@ func play(role string, args []string) error {
 		return serveBare(args[0])
 	case stdioRole:
 		return speak(os.Stdin, os.Stdout)
+	}
+	if standard, known := alone[role]; known {
+		return serveProxy(args[0], standard)
 	}
 	return fmt.Errorf("no such role: %s", role)
 }

@@ -27,7 +27,7 @@ func TestItMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := rowsOf(kinds, contenders)
-	if len(rows) != 8 {
+	if len(rows) != 18 {
 		t.Errorf("got %+v", rows)
 	}
 	for _, r := range rows {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -24,19 +23,35 @@ type contender struct {
 
 // The names of the contenders with which others are compared.
 const (
+	directName = "direct"
 	bareName   = "bare"
 	ours       = "ours"
 	bridgeName = "bridge"
 )
 
-// players are those of the contenders that take calls of a kind.
+// players are those of the contenders that take requests of a kind.
 func players(kind string, contenders []*contender) (all []*contender) {
 	for _, c := range contenders {
-		if c.bridge == (kind == asStdio) {
+		if c.plays(kind) {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+func (c *contender) plays(kind string) bool {
+	_, alone := alone[c.name]
+	switch kind {
+	case asStdio:
+		return c.bridge
+	case asStream:
+		return !c.bridge && c.name != directName
+	case asLate, asLater:
+		return c.name == bareName || alone && c.name != handlersName
+	case asList, asSession:
+		return !c.bridge && !alone
+	}
+	return !c.bridge && c.name != handlersName
 }
 
 // run starts everything, measures, and stops it.
@@ -55,8 +70,8 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	contenders := []*contender{{name: "direct", process: backend}}
-	for _, name := range []string{bareName, "nginx", ours, "token", "and Cedar"} {
+	contenders := []*contender{{name: directName, process: backend}}
+	for _, name := range []string{bareName, "nginx", ours, "token", "and Cedar", aloneName, clientName, handlersName} {
 		var started *process
 		guard, guarded := who.guards()[name]
 		switch {
@@ -97,7 +112,7 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 // measure measures memory, before any load, and then calls of each kind.
 func measure(p plan, contenders []*contender) error {
 	if p.streams > 0 {
-		if err := holdStreams(p, players(asEvent, contenders)[1:]); err != nil {
+		if err := holdStreams(p, players(asStream, contenders)); err != nil {
 			return err
 		}
 	} else {
@@ -181,21 +196,18 @@ func descendants(pid string) []string {
 }
 
 func worked(pid string) (time.Duration, error) {
-	data, err := os.ReadFile("/proc/" + pid + "/stat")
+	threads, err := os.ReadDir("/proc/" + pid + "/task")
 	if err != nil {
 		return 0, err
 	}
-	// Fields 14 and 15 (proc(5)), counted behind the name, which may have spaces.
-	_, rest, _ := strings.Cut(string(data), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, errors.New("the kernel does not tell")
+	sum := time.Duration(0)
+	for _, thread := range threads {
+		// Nanoseconds on a core, waiting for one, and how often (the kernel's Documentation/scheduler/sched-stats.rst).
+		var on, waits, often int64
+		if _, err := fmt.Sscan(line("/proc/"+pid+"/task/"+thread.Name()+"/schedstat"), &on, &waits, &often); err != nil {
+			return 0, fmt.Errorf("the kernel does not tell: %w", err)
+		}
+		sum += time.Duration(on)
 	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	const tick = time.Second / 100 // USER_HZ, the same on every Linux
-	return time.Duration(user+system) * tick, err
+	return sum, nil
 }

@@ -15,6 +15,24 @@ import (
 // goroutines of the connection, and each hand-over is a wake. Both parsers are net/http's, and what a call may see is
 // what it sees there (FuzzDirect holds the two against each other).
 
+// direct is an upstream that makes calls in their goroutines, where gather could read them. The rest is
+// http.Transport's.
+type direct struct {
+	*http.Transport
+	wires *wires
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *direct) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodGet {
+		return d.wires.single(request)
+	}
+	if _, ready := request.Body.(*readBody); ready {
+		return d.wires.RoundTrip(request)
+	}
+	return d.Transport.RoundTrip(request)
+}
+
 // RoundTrip makes a call whose body has been read. It sends it once: what http.Transport sends a second time, a request
 // without a body, is none of these. A connection that waited and takes nothing of it any more is replaced by a new one,
 // as http.Transport does.
@@ -29,7 +47,7 @@ func (w *wires) RoundTrip(request *http.Request) (*http.Response, error) {
 		if !errors.As(err, &unsent) {
 			return response, err
 		}
-		if _, err := request.Body.(*readBody).Seek(0, io.SeekStart); err != nil { //nolint:forcetypeassert // see transport.send
+		if _, err := request.Body.(*readBody).Seek(0, io.SeekStart); err != nil { //nolint:forcetypeassert // see direct
 			return nil, err
 		}
 	}
@@ -43,8 +61,8 @@ func (w *wires) RoundTrip(request *http.Request) (*http.Response, error) {
 // single makes a request without a body on a connection of its own, which ends with the answer's body. A
 // stream that is open for hours keeps no goroutine and no more than streamBuffer so, where http.Transport keeps two
 // goroutines and 8 KiB for the next request on the connection.
-func (t *transport) single(request *http.Request) (*http.Response, error) {
-	conn, err := t.dialer.DialContext(request.Context(), "tcp", request.URL.Host)
+func (w *wires) single(request *http.Request) (*http.Response, error) {
+	conn, err := w.dial(request.Context(), "tcp", request.URL.Host)
 	if err != nil {
 		return nil, err
 	}

@@ -18,17 +18,30 @@ type Process struct {
 	Memory *budget.Budget
 	// Log receives what is wrong with connections.
 	Log *slog.Logger
+	// Standard is what is left to net/http alone, so that it can be compared with code of ours.
+	Standard Standard
 }
+
+// Standard is what net/http does alone.
+type Standard int
+
+const (
+	// StandardClient is to call the backend.
+	StandardClient Standard = 1 << iota
+	// StandardStreams is to keep streams that are silent.
+	StandardStreams
+)
 
 // Proxy is an http.Handler in front of targets. It has what is the process's: the memory that callers divide, the
 // requests on their way, what is counted. Make it with New, serve it with Server, end it with Drain.
 type Proxy struct {
-	memory  *budget.Budget
-	log     *slog.Logger
-	buffers httputil.BufferPool
-	traffic *traffic
-	metrics metrics
-	started time.Time
+	memory   *budget.Budget
+	log      *slog.Logger
+	standard Standard
+	buffers  httputil.BufferPool
+	traffic  *traffic
+	metrics  metrics
+	started  time.Time
 
 	targets map[string]*target // by the path of the MCP endpoint
 	first   *target            // whose gate refuses what is at no target's path
@@ -48,8 +61,8 @@ const (
 // percent-encoding, no redirect. The query is passed on.
 func New(process Process, targets map[string]Config) *Proxy {
 	p := &Proxy{
-		memory: process.Memory, log: process.Log, buffers: newBufferPool(), traffic: newTraffic(), metrics: newMetrics(),
-		started: time.Now(), targets: map[string]*target{},
+		memory: process.Memory, log: process.Log, standard: process.Standard, buffers: newBufferPool(),
+		traffic: newTraffic(), metrics: newMetrics(), started: time.Now(), targets: map[string]*target{},
 	}
 	if p.memory == nil {
 		p.memory = budget.New(budget.Default)

@@ -100,6 +100,7 @@ func newTarget(p *Proxy, path string, config Config) *target {
 		}
 	}
 	t.backend = newTransport(config.Remote, config.Backend.Host, config.Dials, t.pods)
+	t.backend.standard = p.standard&StandardClient != 0
 	if s := config.Sessions; s != nil && s.Self.IsValid() {
 		t.backend.peers, t.backend.life = s.Keys.Peers, remoteLife
 	}
@@ -176,7 +177,7 @@ func (t *target) judge(r *http.Request) *jsonrpc.Fault {
 func (t *target) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		w := to.(*outcome) //nolint:forcetypeassert // which counts, and comes before
-		if h := hold(w.ResponseWriter, r); h != nil {
+		if h := hold(w.ResponseWriter, r); h != nil && t.proxy.standard&StandardStreams == 0 {
 			h.ResponseWriter = w
 			t.open(h, r, next)
 			if h.answer != nil {

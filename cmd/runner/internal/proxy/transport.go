@@ -41,9 +41,10 @@ type transport struct {
 	peers  func() (*tls.Config, error) // nil where no other proxy is called
 
 	handshake time.Duration // peerHandshake
+	standard  bool          // StandardClient
 
 	mu      sync.Mutex
-	current *connections
+	current upstream
 	since   time.Time
 
 	// answered is whether a backend has answered since the start.
@@ -76,7 +77,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 	}
 	f, _ := request.Context().Value(flightKey{}).(*flight)
-	if t.remote == nil && t.peers == nil {
+	if t.direct() {
 		var body *pipeline.Body
 		if f != nil {
 			body = f.body
@@ -92,26 +93,14 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		response, err = t.any(request, f)
 	case f != nil && f.place.pod.IsValid():
 		request.URL.Host = t.pods.place(f.place.pod).String()
-		response, err = t.send(request)
+		response, err = t.young().RoundTrip(request)
 	default:
-		response, err = t.send(request)
+		response, err = t.young().RoundTrip(request)
 	}
 	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
 		t.answered.Store(true)
 	}
 	return response, err
-}
-
-// send sends a request to the host of its URL.
-func (t *transport) send(request *http.Request) (*http.Response, error) {
-	if request.Method == http.MethodGet && t.remote == nil && t.peers == nil {
-		return t.single(request)
-	}
-	young := t.young()
-	if _, ready := request.Body.(*readBody); ready && young.direct != nil && request.URL.Scheme == "http" {
-		return young.direct.RoundTrip(request)
-	}
-	return young.RoundTrip(request)
 }
 
 // any sends a request to a pod, and to the next where nothing was sent because there
@@ -129,7 +118,7 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 				f.place.pod, request.URL.Host = place, place.String()
 				body.again()
 				var response *http.Response
-				if response, err = t.send(request); err == nil || !undialled(err) {
+				if response, err = t.young().RoundTrip(request); err == nil || !undialled(err) {
 					body.release()
 					return response, err
 				}
@@ -153,27 +142,31 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 	}
 }
 
-// young is the set of connections on which calls begin now. Those of the one
+// upstream makes requests to the hosts of their URLs, over connections on which calls begin for a time: direct, or
+// http.Transport alone.
+type upstream interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
+// direct reports whether calls are made in their goroutines.
+func (t *transport) direct() bool { return !t.standard && t.remote == nil && t.peers == nil }
+
+// young is that on whose connections calls begin now. Those of the one
 // before close when their calls have ended.
-func (t *transport) young() *connections {
+func (t *transport) young() upstream {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := time.Now(); t.current == nil || now.Sub(t.since) >= t.life {
 		if t.current != nil {
 			go t.current.CloseIdleConnections()
 		}
-		t.current, t.since = &connections{Transport: t.connections()}, now
-		if t.remote == nil && t.peers == nil {
-			t.current.direct = newWires(t.life, t.dialer.DialContext)
+		t.current, t.since = t.connections(), now
+		if t.direct() {
+			t.current = &direct{t.connections(), newWires(t.life, t.dialer.DialContext)}
 		}
 	}
 	return t.current
-}
-
-// connections are those on which calls begin at a time.
-type connections struct {
-	*http.Transport
-	direct *wires // nil where the way is TLS
 }
 
 func (t *transport) connections() *http.Transport {
