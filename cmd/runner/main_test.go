@@ -208,7 +208,8 @@ func TestWhatIsNotEnforcedIsNotServed(t *testing.T) {
 	if got := p.get("/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz is %d: callers would not reach the answer", got)
 	}
-	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it"}}` + "\n"
+	want :=
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it"}}` + "\n"
 	if status, body := p.call(); status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("a call got %d %q", status, body)
 	}

@@ -15,10 +15,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
-// serveBackend answers a request for the tools with a list of them, and any other call
-// with its own body: as JSON, or as an event if it
-// is asked to in Mcp-Name, or after a time. A GET opens a stream of one event that stays open. Whoever calls itself asSession begins
-// a session.
+// serveBackend answers a request for the tools with a list of them, and any other call with its own body: as JSON, or
+// as an event or after a time if it is asked to in Mcp-Name. A GET opens a stream of one event that stays open. Whoever
+// calls itself asSession begins a session.
 func serveBackend() error {
 	listener, err := listen()
 	if err != nil {

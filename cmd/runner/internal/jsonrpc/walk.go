@@ -17,7 +17,9 @@ func Ended(decoder *jsontext.Decoder) error { return ended(decoder) }
 
 // Walk reads the object to which a decoder of text has come, where it begins and what ReadAnswer refuses of it. It
 // calls member with each name, which may read the value.
-func Walk(decoder *jsontext.Decoder, text []byte, names []string, member func(name []byte) error) (begin int64, err error) {
+func Walk(
+	decoder *jsontext.Decoder, text []byte, names []string, member func(name []byte) error,
+) (begin int64, err error) {
 	switch token, err := decoder.ReadToken(); {
 	case err != nil:
 		return 0, err
