@@ -85,16 +85,6 @@ func Watched() []client.Object {
 	}
 }
 
-// owner is the server that an object belongs to, by label: also of a pod,
-// which the server does not own itself. What belongs to another kind is left out.
-func (r *Reconciler) owner(_ context.Context, obj client.Object) []reconcile.Request {
-	name, suffix := kinds.SplitKey(obj.GetLabels()[workload.LabelServer])
-	if name == "" || suffix != r.kind.Suffix {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
-}
-
 // podMoved leaves out an event of a pod that changes nothing of what the cache keeps of it. Of other objects each event
 // counts: a write at the version that was read waits for the newer one.
 var podMoved = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -108,40 +98,39 @@ var podMoved = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return !apiequality.Semantic.DeepEqual(&same, after)
 }}
 
-// children wakes the server that an object belongs to, or belonged to. The first of several events waits for the
-// others, since a rollout is many of them; what there is when the process starts is no news.
+// wakeOwner wakes the server with a key, if it is of our kind.
+func (r *Reconciler) wakeOwner(q queue, namespace, key string, after time.Duration) {
+	if name, suffix := kinds.SplitKey(key); name != "" && suffix == r.kind.Suffix {
+		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, after)
+	}
+}
+
+// children wakes the server that an object belongs to, or belonged to, by label: also of a pod, which the server does
+// not own itself. The first of several events waits for the others, since a rollout is many of them; what there is when
+// the process starts is no news.
 func (r *Reconciler) children() handler.EventHandler {
-	wake := func(ctx context.Context, q queue, after time.Duration, objects ...client.Object) {
+	wake := func(q queue, after time.Duration, objects ...client.Object) {
 		for _, obj := range objects {
-			for _, request := range r.owner(ctx, obj) {
-				q.AddAfter(request, after)
-			}
+			r.wakeOwner(q, obj.GetNamespace(), obj.GetLabels()[workload.LabelServer], after)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			after := gathering
 			if e.IsInInitialList {
 				after = 0
 			}
-			wake(ctx, q, after, e.Object)
+			wake(q, after, e.Object)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			wake(ctx, q, gathering, e.ObjectOld, e.ObjectNew)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, gathering, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(q, gathering, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, gathering, e.Object) },
 	}
 }
 
 // listen wakes the object of whose pods something is said.
 func (r *Reconciler) listen(_ context.Context, q queue) error {
-	if r.reader.Complaints == nil {
-		return nil
+	if r.reader.Complaints != nil {
+		r.reader.Complaints.OnNews(func(namespace, key string) { r.wakeOwner(q, namespace, key, 0) })
 	}
-	r.reader.Complaints.OnNews(func(namespace, key string) {
-		if name, suffix := kinds.SplitKey(key); suffix == r.kind.Suffix {
-			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
-		}
-	})
 	return nil
 }

@@ -3,14 +3,13 @@ package mcpserver
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,7 +19,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
-	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // followers is a cache of servers that refer to one MCPOIDCConfig; lists counts how often they are listed.
@@ -29,9 +27,13 @@ type followers struct {
 	config  v1alpha1.MCPOIDCConfig
 	servers []v1alpha1.MCPServer
 	lists   atomic.Int32
+	gone    bool
 }
 
-func (f *followers) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (f *followers) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if f.gone || key != client.ObjectKeyFromObject(&f.config) {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
 	*into.(*v1alpha1.MCPOIDCConfig) = f.config
 	return nil
 }
@@ -51,7 +53,7 @@ func follow(n int) *followers {
 	f.config.Spec.OIDC = &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}
 	for i := range n {
 		server := up().server
-		server.Name = fmt.Sprintf("s%03d", i)
+		server.Namespace, server.Name = "ns", fmt.Sprintf("s%03d", i)
 		server.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "company"}}
 		server.Status.ServedGeneration = current.Generation
 		server.Status.Workload.Configs = []v1alpha1.WorkloadConfig{named("MCPOIDCConfig", "company", "before")}
@@ -93,71 +95,40 @@ func TestManyMovesAreOneLook(t *testing.T) {
 		if f.lists.Load() != 1 {
 			t.Errorf("200 moves took %d lists of all, want 1", f.lists.Load())
 		}
-		var woken []string
-		for q.Len() > 0 {
-			next, _ := q.Get()
-			q.Done(next)
-			woken = append(woken, next.Name)
-		}
-		if len(woken) != 250 || woken[0] != "s200" || !slices.IsSorted(woken) {
+		if woken := passes(q, 0); len(woken) != 250 || woken[0] != "ns/s200" {
 			t.Errorf("it wakes %v, want half of all from s200 on, whose turn it is after those that have it", woken)
 		}
-		w.handler().Update(ctx, event.UpdateEvent{ObjectOld: &f.servers[0], ObjectNew: &f.servers[0]}, q)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if f.lists.Load() != 1 || q.Len() != 0 {
-			t.Errorf("a change that is no move takes %d lists, and wakes %d", f.lists.Load()-1, q.Len())
-		}
-		w.handler().Delete(ctx, event.DeleteEvent{Object: &f.servers[0]}, q)
-		time.Sleep(gathering)
-		synctest.Wait()
-		if f.lists.Load() != 2 {
-			t.Errorf("one that goes takes %d lists, want 1", f.lists.Load()-1)
-		}
-	})
-}
-
-// A rollout is many events of children, and few passes: those that come together wake one. A pod of which nothing is
-// kept that is new wakes none.
-func TestEventsOfChildrenThatComeTogetherAreOnePass(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &Reconciler{kind: kinds.Servers()}
-		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		defer q.ShutDown()
-		child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "p", Labels: map[string]string{workload.LabelServer: "echo"},
-		}}
-		wakes := r.children()
-		wakes.Create(t.Context(), event.CreateEvent{Object: child, IsInInitialList: true}, q)
-		if q.Len() != 1 {
-			t.Errorf("at the start it waits: %d passes", q.Len())
-		}
-		next, _ := q.Get()
-		q.Done(next)
-		for range 20 {
-			wakes.Create(t.Context(), event.CreateEvent{Object: child}, q)
-			wakes.Update(t.Context(), event.UpdateEvent{ObjectOld: child, ObjectNew: child}, q)
-			wakes.Delete(t.Context(), event.DeleteEvent{Object: child}, q)
-		}
-		if synctest.Wait(); q.Len() != 0 {
-			t.Errorf("it does not wait for others: %d passes", q.Len())
-		}
-		time.Sleep(gathering)
-		if synctest.Wait(); q.Len() != 1 {
-			t.Errorf("60 events wake %d passes, want 1", q.Len())
-		}
-		newer := child.DeepCopy()
-		newer.ResourceVersion = "2"
-		if podMoved.Update(event.UpdateEvent{ObjectOld: child, ObjectNew: newer}) {
-			t.Error("a pod of which nothing changed wakes")
-		}
-		newer.Status.Phase = corev1.PodRunning
-		if !podMoved.Update(event.UpdateEvent{ObjectOld: child, ObjectNew: newer}) {
-			t.Error("a pod that has moved wakes nobody")
-		}
-		service := &corev1.Service{ObjectMeta: child.ObjectMeta}
-		if !podMoved.Update(event.UpdateEvent{ObjectOld: service, ObjectNew: service}) {
-			t.Error("another object that was written wakes nobody")
+		left := f.servers[1].DeepCopy()
+		left.Spec.OIDCConfigRef = nil
+		for _, move := range []struct {
+			what        string
+			make        func()
+			gone        bool
+			looks, wake int
+		}{
+			{what: "a change that is no move", make: func() {
+				w.handler().Update(ctx, event.UpdateEvent{ObjectOld: &f.servers[0], ObjectNew: &f.servers[0]}, q)
+			}},
+			{what: "one that goes", looks: 1, wake: 250, make: func() {
+				w.handler().Delete(ctx, event.DeleteEvent{Object: &f.servers[0]}, q)
+			}},
+			{what: "one that refers to it no more", looks: 1, wake: 250, make: func() {
+				w.handler().Update(ctx, event.UpdateEvent{ObjectOld: &f.servers[1], ObjectNew: left}, q)
+			}},
+			{what: "one whose configuration goes meanwhile", gone: true, make: func() {
+				w.handler().Delete(ctx, event.DeleteEvent{Object: &f.servers[0]}, q)
+			}},
+			{what: "one without a configuration", gone: true, make: func() {
+				w.handler().Update(ctx, f.take(300), q)
+			}},
+		} {
+			before := f.lists.Load()
+			move.make()
+			f.gone = move.gone
+			woken := passes(q, gathering)
+			if looks := int(f.lists.Load() - before); looks != move.looks || len(woken) != move.wake {
+				t.Errorf("%s takes %d lists, and wakes %d, want %d and %d", move.what, looks, len(woken), move.looks, move.wake)
+			}
 		}
 	})
 }
