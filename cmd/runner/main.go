@@ -148,7 +148,7 @@ func (s settings) front(
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		config, login, err := to.Proxy(memory, logger)
+		config, login, err := to.Proxy(logger)
 		if err != nil {
 			return nil, nil, nil, err
 		}

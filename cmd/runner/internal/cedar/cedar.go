@@ -30,8 +30,6 @@ type Config struct {
 	Refuse func(w http.ResponseWriter, r *http.Request, next http.Handler, refusal Refusal)
 	// Audit receives a line for each decision; nil for none.
 	Audit *slog.Logger
-	// Memory is what answers have; nil is that of the default limit.
-	Memory *budget.Budget
 }
 
 // Reason is why a request is not passed on.
@@ -67,9 +65,6 @@ type Refusal struct {
 
 // Middleware judges what goes to the next handler.
 func Middleware(config Config) func(http.Handler) http.Handler {
-	if config.Memory == nil {
-		config.Memory = budget.New(budget.Default)
-	}
 	return func(next http.Handler) http.Handler {
 		return &judge{
 			config: config, next: next,

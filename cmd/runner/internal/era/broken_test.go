@@ -147,8 +147,8 @@ func TestWhatIsNoMessageIsPassedOver(t *testing.T) {
 }
 
 // answering is a translator before a backend with one answer.
-func answering(memory *budget.Budget, kind, answer string) *Translator {
-	return New(Config{Memory: memory}, nil,
+func answering(kind, answer string) *Translator {
+	return New(Config{}, nil,
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
 			_, _ = io.WriteString(w, answer)
@@ -171,13 +171,14 @@ func TestALongAnswerHasRoomUntilItIsSent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				memory := budget.New(0)
 				half := int64(share.Half(8 << 20))
-				others, err := memory.Answers.Take(new(pipeline.Call).Payer(), half)
+				r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
+				call := pipeline.New(nil, httptest.NewRecorder(), r, memory)
+				others, err := memory.Answers.Take(call.Payer(), half)
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx := new(pipeline.Call).In(t.Context())
-				r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", http.NoBody)
-				x := answering(memory, tc.kind, tc.answer).exchange(t.Context(), r, http.MethodPost, nil, nil)
+				r = r.WithContext(call.In(t.Context()))
+				x := answering(tc.kind, tc.answer).exchange(t.Context(), r, http.MethodPost, nil, nil)
 				defer x.cancel()
 				select {
 				case <-x.words:
@@ -195,7 +196,7 @@ func TestALongAnswerHasRoomUntilItIsSent(t *testing.T) {
 					t.Errorf("%d bytes came", len(said.text))
 				}
 				free := func() bool {
-					leave, err := memory.Answers.Take(new(pipeline.Call).Payer(), half)
+					leave, err := memory.Answers.Take(call.Payer(), half)
 					if err == nil {
 						leave()
 					}

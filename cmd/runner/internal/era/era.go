@@ -60,8 +60,6 @@ type Config struct {
 	ProbeTime time.Duration
 	// Log receives what was found of the backend.
 	Log *slog.Logger
-	// Memory is what answers have; nil is that of the default limit.
-	Memory *budget.Budget
 }
 
 // Translator stands in front of a backend. Make it with New.
@@ -88,9 +86,6 @@ func New(config Config, pass, send http.Handler) *Translator {
 	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
 	if config.Content == nil {
 		config.Content = func() string { return "" }
-	}
-	if config.Memory == nil {
-		config.Memory = budget.New(budget.Default)
 	}
 	if config.Credential == nil {
 		config.Credential = func(string) bool { return false }

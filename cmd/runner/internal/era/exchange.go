@@ -54,11 +54,12 @@ type exchange struct {
 func (t *Translator) exchange(
 	ctx context.Context, r *http.Request, method string, body *pipeline.Body, header http.Header,
 ) *exchange {
+	call := pipeline.Of(r.Context())
 	// The values are the client's connection's; the end of the client is told by ctx alone.
 	ctx, cancel := context.WithCancel(joined{ctx, r.Context()})
 	x := &exchange{
 		ctx: ctx, began: make(chan struct{}), words: make(chan words), header: http.Header{},
-		room: room{memory: t.config.Memory, who: pipeline.Of(r.Context()).Payer()},
+		room: room{memory: call.Memory(), who: call.Payer()},
 	}
 	x.cancel = func() {
 		cancel()

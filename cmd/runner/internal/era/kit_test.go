@@ -189,7 +189,7 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 		Translate: func(next, send http.Handler) proxy.Translator {
 			config := era.Config{
 				Caller:     func(r *http.Request) string { return r.Header.Get("X-Api-Key") },
-				Credential: proxy.APIKey, Memory: memory, Log: log,
+				Credential: proxy.APIKey, Log: log,
 			}
 			edit(&config)
 			return era.New(config, next, send)

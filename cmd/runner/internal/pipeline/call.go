@@ -72,6 +72,14 @@ func (c *Call) Payer() string {
 	return "address " + budget.Address(c.address)
 }
 
+// Memory is what all calls of the process divide.
+func (c *Call) Memory() *budget.Budget {
+	if c.memory == nil { // nobody's
+		c.memory = budget.New(budget.Default)
+	}
+	return c.memory
+}
+
 // Alone is a context that has who sent the call, and whom, and nothing else of it.
 func (c *Call) Alone() context.Context {
 	return (&Call{Target: c.Target, memory: c.memory, address: c.address, caller: c.caller, share: c.share}).

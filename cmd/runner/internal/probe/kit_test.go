@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
 )
@@ -66,7 +65,7 @@ func proxied(t *testing.T, config target.Config) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { end(time.Now()) })
-	serves, _, err := to.Proxy(budget.New(budget.Default), log)
+	serves, _, err := to.Proxy(log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		judge, err := to.authorize(budget.New(budget.Default), logger)
+		judge, err := to.authorize(logger)
 		if err != nil {
 			t.Fatal(err)
 		}

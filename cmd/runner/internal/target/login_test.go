@@ -65,7 +65,7 @@ func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
 		}
 		who.Guard(nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody))
 		run.Proxy.Authentication = nil
-		judge, err := (&Target{Config: Config{Run: run}}).authorize(budget.New(budget.Default), logger)
+		judge, err := (&Target{Config: Config{Run: run}}).authorize(logger)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
@@ -43,7 +42,7 @@ func TestACallIsReadOnceAndTakenApartOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, _, err := to.Proxy(budget.New(budget.Default), slog.New(slog.DiscardHandler))
+	config, _, err := to.Proxy(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
@@ -15,7 +14,7 @@ import (
 )
 
 // authorize judges calls by the policies, nil where there are none.
-func (t *Target) authorize(memory *budget.Budget, log *slog.Logger) (pipeline.Stage, error) {
+func (t *Target) authorize(log *slog.Logger) (pipeline.Stage, error) {
 	if t.Run.Proxy.Authorization == nil {
 		return nil, nil //nolint:nilnil // nothing is what is configured
 	}
@@ -24,7 +23,7 @@ func (t *Target) authorize(memory *budget.Budget, log *slog.Logger) (pipeline.St
 		return nil, fmt.Errorf("reading the policies of the run config: %w", err)
 	}
 	return cedar.Middleware(cedar.Config{
-		Policies: policies, Refuse: notPermitted, Audit: t.auditor(log), Memory: memory,
+		Policies: policies, Refuse: notPermitted, Audit: t.auditor(log),
 	}), nil
 }
 

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
@@ -75,7 +74,7 @@ func judging(t *testing.T, backend string) (address string) {
 			runconfig.Policy{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`})
 	})
 	logger := slog.New(slog.DiscardHandler)
-	judge, err := (&Target{Config: Config{Run: run}}).authorize(budget.New(budget.Default), logger)
+	judge, err := (&Target{Config: Config{Run: run}}).authorize(logger)
 	if err != nil {
 		t.Fatal(err)
 	}

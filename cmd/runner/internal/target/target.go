@@ -18,7 +18,6 @@ import (
 	"sync/atomic"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
@@ -119,12 +118,12 @@ func (t *Target) runs() string {
 
 // Proxy is how a proxy serves the server, with who may log in: nil where everybody may call. It fails for policies that
 // cannot be read.
-func (t *Target) Proxy(memory *budget.Budget, log *slog.Logger) (proxy.Config, *oidc.Login, error) {
+func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	login, err := t.login(log)
 	if err != nil {
 		return proxy.Config{}, nil, err
 	}
-	authorize, err := t.authorize(memory, log)
+	authorize, err := t.authorize(log)
 	if err != nil {
 		return proxy.Config{}, nil, err
 	}
@@ -135,7 +134,7 @@ func (t *Target) Proxy(memory *budget.Budget, log *slog.Logger) (proxy.Config, *
 	serves := t.Run.Proxy
 	config := proxy.Config{
 		Authorize:             authorize,
-		Translate:             t.translate(login != nil, memory, log),
+		Translate:             t.translate(login != nil, log),
 		BelowPath:             belowPath(serves.PublicURL),
 		Backend:               to,
 		Dials:                 t.dials,

@@ -16,7 +16,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
@@ -60,7 +59,7 @@ type guest struct {
 }
 
 // newGuest is one at a path, whose policies let everybody with a token of its issuer call one tool.
-func newGuest(t *testing.T, path, tool string, memory *budget.Budget) *guest {
+func newGuest(t *testing.T, path, tool string) *guest {
 	t.Helper()
 	issuer, resource := oidctest.New(t), "https://mcp.example.com"+path
 	run := sample(func(r *runconfig.Target) {
@@ -81,7 +80,7 @@ func newGuest(t *testing.T, path, tool string, memory *budget.Budget) *guest {
 		t.Fatal(err)
 	}
 	g := &guest{issuer: issuer, path: path}
-	if g.config, g.login, err = to.Proxy(memory, slog.New(slog.DiscardHandler)); err != nil {
+	if g.config, g.login, err = to.Proxy(slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	g.token = issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{
@@ -92,9 +91,8 @@ func newGuest(t *testing.T, path, tool string, memory *budget.Budget) *guest {
 
 // Two servers in one process share neither keys nor policies, sessions nor callers.
 func TestNothingOfATargetReachesAnother(t *testing.T) {
-	memory := budget.New(budget.Default)
-	one, two := newGuest(t, "/one", "add", memory), newGuest(t, "/two/mcp", "drop", memory)
-	front := proxy.New(proxy.Process{Memory: memory, Log: slog.New(slog.DiscardHandler)},
+	one, two := newGuest(t, "/one", "add"), newGuest(t, "/two/mcp", "drop")
+	front := proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)},
 		map[string]proxy.Config{one.path: one.config, two.path: two.config})
 	server := httptest.NewServer(pipeline.Chain(front, oidc.Describe(one.login, two.login)))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
@@ -17,9 +16,7 @@ import (
 
 // translate is what lets clients of either era of MCP use the backend. It stands behind the policies: they judge what
 // a client sent, and filter what it gets.
-func (t *Target) translate(
-	loggedIn bool, memory *budget.Budget, log *slog.Logger,
-) func(next, send http.Handler) proxy.Translator {
+func (t *Target) translate(loggedIn bool, log *slog.Logger) func(next, send http.Handler) proxy.Translator {
 	probeTime, trusts := time.Duration(0), t.Run.Proxy.TrustForwardedHeaders
 	if t.Run.Bridged() {
 		probeTime = era.BridgePatience
@@ -31,7 +28,6 @@ func (t *Target) translate(
 			Content:    t.runs,
 			ProbeTime:  probeTime,
 			Log:        log,
-			Memory:     memory,
 		}, next, send)
 	}
 }
