@@ -37,8 +37,14 @@ type Table[K comparable, V any] struct {
 
 	mu     sync.Mutex
 	of     map[K]entry[V]
-	ending map[string]int // values that have places yet, by caller
+	ending map[*ending]bool
 	closed bool
+}
+
+// ending is a value that ends, and has its place yet.
+type ending struct {
+	caller  string
+	awaited bool // by a newcomer
 }
 
 type entry[V any] struct {
@@ -50,7 +56,7 @@ type entry[V any] struct {
 // New makes a table with so many places.
 func New[K comparable, V any](places int, use Use[V]) *Table[K, V] {
 	return &Table[K, V]{
-		use: use, places: share.New(places, share.Half(places)), of: map[K]entry[V]{}, ending: map[string]int{},
+		use: use, places: share.New(places, share.Half(places)), of: map[K]entry[V]{}, ending: map[*ending]bool{},
 	}
 }
 
@@ -63,26 +69,44 @@ func (t *Table[K, V]) Room(ctx context.Context, caller string) (leave func(), er
 		return nil, ErrClosed
 	}
 	leave, err = t.places.Take(caller, 1)
-	own := errors.Is(err, share.ErrOwn)
-	comes := err != nil && (t.comesFree(caller, own) || t.makeRoom(caller, own))
-	t.mu.Unlock()
-	if !comes {
-		return leave, err
+	if err == nil {
+		t.mu.Unlock()
+		return leave, nil
 	}
-	if now, none := t.places.Take(caller, 1); none == nil {
-		return now, nil
+	own := errors.Is(err, share.ErrOwn)
+	comes := t.await(caller, own)
+	if comes == nil && t.makeRoom(caller, own) {
+		now, none := t.places.Take(caller, 1)
+		if none == nil {
+			t.mu.Unlock()
+			return now, nil
+		}
+		comes = t.await(caller, own)
+	}
+	t.mu.Unlock()
+	if comes == nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.use.Wait)
 	defer cancel()
 	if later, late := t.places.Wait(ctx, caller, 1); late == nil {
 		return later, nil
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	comes.awaited = false
 	return nil, err
 }
 
-// comesFree reports whether a place does, of a caller's or any. The lock is held.
-func (t *Table[K, V]) comesFree(caller string, own bool) bool {
-	return own && t.ending[caller] > 0 || !own && len(t.ending) > 0
+// await is what ends, of a caller's or of all, and for whose place nobody waits yet: nil for none. The lock is held.
+func (t *Table[K, V]) await(caller string, own bool) *ending {
+	for e := range t.ending {
+		if !e.awaited && (!own || e.caller == caller) {
+			e.awaited = true
+			return e
+		}
+	}
+	return nil
 }
 
 // makeRoom ends the value that was idle longest, of a caller's or of all, and reports whether there was one. The lock
@@ -195,14 +219,13 @@ func (t *Table[K, V]) end(k K) {
 		e.leave()
 		return
 	}
-	t.ending[e.caller]++
+	ends := &ending{caller: e.caller}
+	t.ending[ends] = true
 	go func() {
 		<-done
 		e.leave()
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.ending[e.caller]--; t.ending[e.caller] == 0 {
-			delete(t.ending, e.caller)
-		}
+		delete(t.ending, ends)
 	}()
 }

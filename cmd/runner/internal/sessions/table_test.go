@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,4 +150,39 @@ func TestTheEndOfATable(t *testing.T) {
 	if _, err := table.Room(t.Context(), ""); !errors.Is(err, ErrClosed) {
 		t.Errorf("a newcomer gets %v", err)
 	}
+}
+
+// Each of those that come at once has a place of its own that comes free.
+func TestNewcomersDoNotWaitForOnePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended []string
+		table, done := kept(&ended), make(chan struct{})
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if err := put(t, table, "", name, 9, done); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := table.Room(left, ""); err == nil {
+				t.Error("one that has left has a place")
+			}
+		})
+		synctest.Wait()
+		leave()
+		all.Wait()
+		for range 3 {
+			all.Go(func() {
+				if _, err := table.Room(t.Context(), ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(done)
+		if all.Wait(); len(ended) != 3 {
+			t.Errorf("ended are %q", ended)
+		}
+	})
 }
