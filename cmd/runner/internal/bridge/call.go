@@ -62,7 +62,8 @@ func meddles(method string, params []byte) *jsonrpc.Fault {
 // about is the call that a notification is about, by its token or subscription; the
 // client's own stands in it then.
 func (p *peer) about(m *jsonrpc.Message) *call {
-	token, subscription := at(m.Params, protocol.MetaProgress), at(m.Params, "_meta", protocol.MetaSubscription)
+	token, subscription := jsonrpc.At(m.Params, protocol.MetaProgress),
+		jsonrpc.At(m.Params, "_meta", protocol.MetaSubscription)
 	if token == nil && subscription == nil {
 		return nil
 	}
@@ -75,10 +76,10 @@ func (p *peer) about(m *jsonrpc.Message) *call {
 		}
 		switch {
 		case token != nil && c.token != nil && jsonrpc.SameID(known, token):
-			m.Params, _ = swapped(m.Params, c.token, protocol.MetaProgress)
+			m.Params, _ = jsonrpc.Swapped(m.Params, c.token, protocol.MetaProgress)
 			return c
 		case subscription != nil && jsonrpc.SameID(c.wire, subscription):
-			m.Params, _ = swapped(m.Params, c.id, "_meta", protocol.MetaSubscription)
+			m.Params, _ = jsonrpc.Swapped(m.Params, c.id, "_meta", protocol.MetaSubscription)
 			return c
 		}
 	}

@@ -23,7 +23,7 @@ func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
 	for _, c := range found {
 		told := params
 		if c.ours { // nothing else of the client's goes along: it could name another's call
-			told = cancelled(c, at(params, "reason"))
+			told = cancelled(c, jsonrpc.At(params, "reason"))
 		}
 		_ = p.tell(ctx, jsonrpc.Message{Method: methodCancelled, Params: told}.Text()) //nolint:errcheck // it is over either way
 		if c.to != nil {

@@ -52,14 +52,15 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 		return
 	}
 	defer e.hold.part()
-	if result := at(e.data, "result"); result == nil {
+	if result := jsonrpc.At(e.data, "result"); result == nil {
 		b.end(s)
 	} else {
 		b.starter.learn(messages[0], result)
 		w.Header().Set(protocol.HeaderSession, s.id)
 	}
 	status := max(e.status, http.StatusOK)
-	if refused := (jsonrpc.Message{Error: at(e.data, "error")}); status == http.StatusOK && jsonrpc.NamesModern(r.Header) {
+	if refused := (jsonrpc.Message{Error: jsonrpc.At(e.data, "error")}); status == http.StatusOK &&
+		jsonrpc.NamesModern(r.Header) {
 		status = modernStatus(messages[0].Method, code(refused)) // the modern era has no initialize
 	}
 	if asJSON, _ := accepts(r); asJSON || status != http.StatusOK {

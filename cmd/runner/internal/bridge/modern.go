@@ -178,7 +178,7 @@ func requested(r *http.Request, m jsonrpc.Message) string {
 	if v := r.Header.Get(protocol.HeaderVersion); v != "" {
 		return v
 	}
-	return text(at(m.Params, "_meta", protocol.MetaVersion))
+	return jsonrpc.TextAt(m.Params, "_meta", protocol.MetaVersion)
 }
 
 // invalid is a method that the era does not have, or what headers and body say differently.
@@ -196,7 +196,7 @@ func invalid(r *http.Request, m jsonrpc.Message) *jsonrpc.Fault {
 
 // repeated is what is wrong with the headers that repeat arguments of a tool.
 func (p *peer) repeated(r *http.Request, call jsonrpc.Message) *jsonrpc.Fault {
-	err := p.tools.Check(r.Context(), r.Header, text(at(call.Params, "name")), at(call.Params, "arguments"),
+	err := p.tools.Check(r.Context(), r.Header, jsonrpc.TextAt(call.Params, "name"), jsonrpc.At(call.Params, "arguments"),
 		func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
 			params := map[string]any{"_meta": ownMeta}
 			if cursor != nil {

@@ -49,7 +49,7 @@ func (s *starter) told() <-chan struct{} {
 func (s *starter) remember(hello []byte) {
 	told := jsonrpc.Object{}
 	for _, name := range []string{"protocolVersion", "capabilities", "serverInfo"} {
-		told[name] = at(hello, name)
+		told[name] = jsonrpc.At(hello, name)
 	}
 	kept := told.Joined()
 	if told["protocolVersion"] == nil || len(kept) > maxKnown {
@@ -66,8 +66,8 @@ func (s *starter) remember(hello []byte) {
 
 // learn remembers the answer to a client's initialize, unless that is in an older revision than the program may have.
 func (s *starter) learn(initialize jsonrpc.Message, result []byte) {
-	agreed := text(at(result, "protocolVersion"))
-	if agreed == protocol.Legacy || agreed != text(at(initialize.Params, "protocolVersion")) {
+	agreed := jsonrpc.TextAt(result, "protocolVersion")
+	if agreed == protocol.Legacy || agreed != jsonrpc.TextAt(initialize.Params, "protocolVersion") {
 		s.remember(result)
 	}
 }
@@ -76,7 +76,7 @@ func (s *starter) learn(initialize jsonrpc.Message, result []byte) {
 // has a program apart, as all have. Servers of events are no programs: what is known of those may be over.
 func (b *Bridge) asksForItself(caller string, initialize jsonrpc.Message) bool {
 	return caller == "" && b.config.Server.Modern &&
-		text(at(initialize.Params, "clientInfo", "name")) == protocol.OwnClient
+		jsonrpc.TextAt(initialize.Params, "clientInfo", "name") == protocol.OwnClient
 }
 
 // waitKnown waits until it is known what a program says to initialize, while one starts that may tell. A fault says

@@ -207,7 +207,7 @@ func TestAClientsOwnInitializeAnswersTheProxys(t *testing.T) {
 // An answer in a revision that an old client asked for does not tell which one the program has.
 func TestWhatAnOldClientIsToldIsNotAllThatIsKnown(t *testing.T) {
 	f, p := slowly(t, func(m jsonrpc.Message) string {
-		if asked := text(at(m.Params, "protocolVersion")); asked != "" {
+		if asked := jsonrpc.TextAt(m.Params, "protocolVersion"); asked != "" {
 			return strings.Replace(legacyProgram(m), protocol.Legacy, asked, 1)
 		}
 		return legacyProgram(m)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ func newPeer(conn Conn, alone bool, other func(m jsonrpc.Message), over func(p *
 
 // ask sends a request.
 func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
-	c.token = at(params, "_meta", protocol.MetaProgress)
+	c.token = jsonrpc.At(params, "_meta", protocol.MetaProgress)
 	if !p.alone {
 		if f := meddles(c.method, params); f != nil {
 			return f
@@ -79,7 +80,7 @@ func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
 		return f
 	}
 	if c.ours {
-		params, _ = swapped(params, c.wire, "_meta", protocol.MetaProgress)
+		params, _ = jsonrpc.Swapped(params, c.wire, "_meta", protocol.MetaProgress)
 	}
 	return p.sent(p.conn.Send(ctx, jsonrpc.Message{ID: c.wire, Method: c.method, Params: params}.Text(),
 		&Waiting{c.over, func(err error) { p.refused(err, c) }}), c)
@@ -111,7 +112,7 @@ func (p *peer) register(c *call) *jsonrpc.Fault {
 func (p *peer) name(c *call) {
 	c.wire, c.ours = c.id, !p.alone
 	if c.ours {
-		c.wire = number(p.seq)
+		c.wire = strconv.AppendInt(nil, p.seq, 10)
 	}
 	for n := p.seq; p.calls[jsonrpc.IDKey(c.wire)] != nil; n++ {
 		c.wire, c.ours = fmt.Appendf(nil, `"freehold %d"`, n), true
@@ -259,7 +260,7 @@ func (p *peer) push(c *call, e event) {
 
 func (p *peer) finish(c *call, m jsonrpc.Message) {
 	if c.method == protocol.MethodListen && m.Result != nil {
-		m.Result, _ = swapped(m.Result, c.id, "_meta", protocol.MetaSubscription)
+		m.Result, _ = jsonrpc.Swapped(m.Result, c.id, "_meta", protocol.MetaSubscription)
 	}
 	status := http.StatusOK
 	if c.modern {

@@ -171,8 +171,8 @@ func TestCallsOfOneIDAtATimeGetEachItsOwnAnswer(t *testing.T) {
 			t.Fatal(f)
 		}
 		m := []byte(next(t, "call", conn.sent))
-		wire := string(at(m, "id"))
-		if slices.Contains(wires, wire) || wire != string(at(m, "params", "_meta", "progressToken")) {
+		wire := string(jsonrpc.At(m, "id"))
+		if slices.Contains(wires, wire) || wire != string(jsonrpc.At(m, "params", "_meta", "progressToken")) {
 			t.Fatalf("the server gets %s after %s", m, wires)
 		}
 		wires, streams = append(wires, wire), append(streams, x)

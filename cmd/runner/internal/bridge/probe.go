@@ -35,7 +35,7 @@ func (m *modern) probe(all *shared, settled chan<- struct{}) {
 	case <-late:
 		hello, introduced = m.besides(all, answer)
 	}
-	speaks := hello.Result != nil && slices.Contains(texts(at(hello.Result, "supportedVersions")), protocol.Modern)
+	speaks := slices.Contains(jsonrpc.Discovered(hello), protocol.Modern)
 	// A server that ended may have done so for another reason than the question.
 	legacy := !speaks && code(hello) != CodeServerEnded
 	if legacy {

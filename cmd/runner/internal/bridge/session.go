@@ -163,11 +163,11 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 				c.to, c.answer = nil, s.agreed(c.answer)
 			}
 			if shared != nil && m.Method == methodSubscribe {
-				c.answer = s.subscribed(text(at(params, "uri")), c.answer)
+				c.answer = s.subscribed(jsonrpc.TextAt(params, "uri"), c.answer)
 			}
 			err = p.ask(ctx, c, params)
 		case m.Method == methodCancelled:
-			p.cancel(ctx, s, at(params, "requestId"), params)
+			p.cancel(ctx, s, jsonrpc.At(params, "requestId"), params)
 		case m.Method != "":
 			err = p.tell(ctx, jsonrpc.Message{Method: m.Method, Params: params}.Text())
 		default:
@@ -194,7 +194,7 @@ func onOneLine(m jsonrpc.Message) jsonrpc.Message {
 func (s *session) agreed(answer func([]byte, int, bool)) func([]byte, int, bool) {
 	return func(data []byte, status int, patient bool) {
 		s.mu.Lock()
-		s.version = text(at(data, "result", "protocolVersion"))
+		s.version = jsonrpc.TextAt(data, "result", "protocolVersion")
 		s.mu.Unlock()
 		answer(data, status, patient)
 	}

@@ -49,15 +49,6 @@ func (f front) age() {
 	})
 }
 
-// Where no caller is known all sessions are anybody's, as where nobody logs in.
-func TestWithoutALoginSessionsAreAnybodys(t *testing.T) {
-	f := serve(t, Config{Server: child(""), Sessions: 4})
-	for range 4 {
-		f.begin()
-	}
-	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 4 sessions")
-}
-
 // Nor are all bytes of bodies one caller's.
 func TestACallerLeavesOthersTheirBodies(t *testing.T) {
 	f := serve(t, Config{Server: child("")})

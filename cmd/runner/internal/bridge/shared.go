@@ -99,7 +99,7 @@ func (a *shared) introduce(ctx context.Context, s *starter) *jsonrpc.Fault {
 	switch {
 	case f != nil:
 	case code(m) == CodeServerEnded:
-		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "%s", text(at(m.Error, "message")))
+		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "%s", jsonrpc.TextAt(m.Error, "message"))
 	case m.Result == nil:
 		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server refuses initialize: %s",
 			m.Error)
@@ -127,15 +127,15 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 		s.agreed(answerTo(to))(jsonrpc.Result(m.ID, helloFor(m, a.hello)), http.StatusOK, false)
 		return true
 	case methodSubscribe:
-		if f := s.mayAsk(text(at(m.Params, "uri"))); f != nil {
+		if f := s.mayAsk(jsonrpc.TextAt(m.Params, "uri")); f != nil {
 			answerTo(to)(f.Response(m.ID), http.StatusOK, false)
 			return true
 		}
 	case "resources/unsubscribe":
 		s.mu.Lock()
-		delete(s.asked, text(at(m.Params, "uri")))
+		delete(s.asked, jsonrpc.TextAt(m.Params, "uri"))
 		s.mu.Unlock()
-		if a.wanted(text(at(m.Params, "uri"))) {
+		if a.wanted(jsonrpc.TextAt(m.Params, "uri")) {
 			answerTo(to)(jsonrpc.Result(m.ID, []byte("{}")), http.StatusOK, false)
 			return true
 		}
@@ -146,8 +146,9 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 // helloFor is a server's result of initialize for another client than the one that has asked: in the revision that is
 // agreed on with that.
 func helloFor(initialize jsonrpc.Message, hello []byte) []byte {
-	agreed := protocol.Agreed(text(at(initialize.Params, "protocolVersion")), text(at(hello, "protocolVersion")))
-	hello, _ = swapped(hello, []byte(strconv.Quote(agreed)), "protocolVersion")
+	agreed := protocol.Agreed(jsonrpc.TextAt(initialize.Params, "protocolVersion"),
+		jsonrpc.TextAt(hello, "protocolVersion"))
+	hello, _ = jsonrpc.Swapped(hello, []byte(strconv.Quote(agreed)), "protocolVersion")
 	return hello
 }
 
@@ -176,7 +177,7 @@ func (s *session) mayAsk(uri string) *jsonrpc.Fault {
 // subscribed notes a subscription once the server has taken it.
 func (s *session) subscribed(uri string, answer func([]byte, int, bool)) func([]byte, int, bool) {
 	return func(data []byte, status int, patient bool) {
-		if at(data, "result") != nil {
+		if jsonrpc.At(data, "result") != nil {
 			s.mu.Lock()
 			s.asked[uri] = true
 			s.mu.Unlock()
@@ -209,7 +210,7 @@ func (a *shared) other(p *peer, m jsonrpc.Message) {
 		return
 	}
 	e := event{data: m.Text()}
-	uri := text(at(m.Params, "uri"))
+	uri := jsonrpc.TextAt(m.Params, "uri")
 	switch m.Method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		a.each(func(s *session) { s.standing.push(e, false) })

@@ -328,8 +328,8 @@ func FuzzMessages(f *testing.F) {
 			p.dispatch(m)
 		}
 		// What is swapped in is found there, and the rest stays.
-		if other, old := swapped(line, []byte("7"), "params", "_meta", protocol.MetaProgress); old != nil {
-			if back, was := swapped(other, old, "params", "_meta", protocol.MetaProgress); string(was) != "7" ||
+		if other, old := jsonrpc.Swapped(line, []byte("7"), "params", "_meta", protocol.MetaProgress); old != nil {
+			if back, was := jsonrpc.Swapped(other, old, "params", "_meta", protocol.MetaProgress); string(was) != "7" ||
 				string(back) != string(line) {
 				t.Errorf("%q becomes %q and then %q", line, other, back)
 			}

@@ -100,7 +100,7 @@ func (s *stream) lose() bool {
 // giveUp does without an event for which there is no room: an answer becomes an error, which takes none, and a
 // notification is lost. It is false for a question: its server waits for an answer. The lock is held.
 func (s *stream) giveUp(e event) bool {
-	id, method := at(e.data, "id"), at(e.data, "method")
+	id, method := jsonrpc.At(e.data, "id"), jsonrpc.At(e.data, "method")
 	if id == nil || method != nil {
 		return id == nil && method != nil
 	}

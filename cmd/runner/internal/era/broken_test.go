@@ -250,13 +250,13 @@ func TestACallThatWaitsIsSmall(t *testing.T) {
 	if c.id != nil || c.params != nil || c.meta != nil {
 		t.Error("it holds its request")
 	}
-	for _, q := range translator.pending.calls {
+	translator.pending.Each(func(q *waiting) {
 		q.end.Stop()
 		if q.digest != digest {
 			t.Error("it is found under another digest")
 		}
-	}
-	if !strings.Contains(w.Body.String(), `"id":1`) || len(translator.pending.calls) != 1 {
+	})
+	if !strings.Contains(w.Body.String(), `"id":1`) || translator.pending.Len() != 1 {
 		t.Errorf("the client gets %s", w.Body)
 	}
 }

@@ -22,8 +22,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
@@ -74,7 +72,7 @@ type Translator struct {
 	listens   *share.Places
 	listeners listeners
 	sessions  heldSessions
-	pending   pending
+	pending   *sessions.Table[string, *waiting]
 	ids       atomic.Int64
 	headers   headers.Tools // of a modern backend
 	running   running       // calls of legacy clients
@@ -97,7 +95,9 @@ func New(config Config, pass, send http.Handler) *Translator {
 	t.pass = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { pass.ServeHTTP(w, t.at(r)) })
 	t.sessions.translator = t
 	t.sessions.table = sessions.New[profile](maxSessions, sessions.Use[*held]{Idle: (*held).idle, End: t.sessions.end})
-	t.pending.places = share.New(maxPending, share.Half(maxPending))
+	t.pending = sessions.New[string](maxPending, sessions.Use[*waiting]{
+		Idle: func(*waiting) (time.Time, bool) { return time.Time{}, false }, // none makes room for another
+	})
 	return t
 }
 
@@ -154,9 +154,4 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	default:
 		t.pass.ServeHTTP(w, r)
 	}
-}
-
-// metaOf are the members of a message's _meta, none if it cannot be read.
-func metaOf(params jsontext.Value) jsonrpc.Object {
-	return jsonrpc.Members(jsonrpc.Members(params)["_meta"])
 }

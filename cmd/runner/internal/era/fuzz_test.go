@@ -86,9 +86,7 @@ func FuzzAnswers(f *testing.F) {
 		if err != nil || batch || !messages[0].Response() || string(messages[0].ID) != "1" {
 			t.Errorf("HTTP %d with %q: %v", w.Code, w.Body, err)
 		}
-		for _, q := range tr.pending.calls {
-			q.end.Stop()
-		}
+		tr.pending.Each(func(q *waiting) { q.end.Stop() })
 	})
 }
 

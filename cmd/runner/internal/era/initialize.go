@@ -44,7 +44,7 @@ func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile)
 		s.header()); err != nil {
 		return nil, err
 	}
-	if p.level != "" && jsonrpc.Members(hello["capabilities"])["logging"] != nil {
+	if p.level != "" && jsonrpc.At(hello["capabilities"], "logging") != nil {
 		if _, err := t.ask(ctx, r, request(t.newID(), "logging/setLevel", jsonrpc.Object{"level": encoded(p.level)}),
 			s.header()); err != nil {
 			return nil, err

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -15,7 +14,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // A legacy server asks its client while a call is on its way; a modern client is told with the call's result what is
@@ -37,74 +35,40 @@ const tooManyQuestions = "TooManyQuestions: the server has asked in the middle o
 	"for answers of " +
 	"their clients, of all callers or of this one; this call may have run"
 
-// pending are the calls that wait for answers, by the state that their clients send back.
-type pending struct {
-	places *share.Places
-
-	mu    sync.Mutex
-	calls map[string]*waiting
-}
-
-// waiting is a call that waits.
+// waiting is a call that waits, under the state that its client sends back.
 type waiting struct {
+	state    string
 	call     *call
 	question jsonrpc.Message
 	digest   [sha256.Size]byte // of the call, which has to come again
 	end      *time.Timer
-	leave    func()
 }
 
 // park keeps a call, and returns the state by which it is found again; "" if there is no room.
-func (p *pending) park(q *waiting, expired func()) string {
-	leave, err := p.places.Take(q.call.held.caller, 1)
+func (t *Translator) park(q *waiting) string {
+	caller := q.call.held.caller
+	leave, err := t.pending.Room(context.Background(), caller)
 	if err != nil {
 		return ""
 	}
-	q.leave = leave
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.calls == nil {
-		p.calls = map[string]*waiting{}
-	}
-	state := rand.Text()
-	p.calls[state] = q
+	q.state = rand.Text()
 	q.end = time.AfterFunc(expire, func() {
-		if p.take(state, q.digest, q.call.profile.caller) == q {
-			expired()
+		if t.unpark(q.state, q.digest, q.call.profile.caller) == q {
+			t.abandon(q.call)
 		}
 	})
-	return state
+	t.pending.Put(q.state, q, caller, leave)
+	return q.state
 }
 
-// take returns the call that waits under a state, nil if there is none, or if it is another call or another caller's.
-func (p *pending) take(state string, digest, caller [sha256.Size]byte) *waiting {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	q := p.calls[state]
-	if q == nil || q.digest != digest || q.call.profile.caller != caller {
-		return nil
+// unpark returns the call that waits under a state, nil if there is none, or if it is another call or another caller's.
+func (t *Translator) unpark(state string, digest, caller [sha256.Size]byte) *waiting {
+	q, ok := t.pending.Take(state,
+		func(q *waiting) bool { return q.digest == digest && q.call.profile.caller == caller })
+	if ok {
+		q.end.Stop()
 	}
-	p.remove(state, q)
 	return q
-}
-
-func (p *pending) remove(state string, q *waiting) {
-	q.end.Stop()
-	q.leave()
-	delete(p.calls, state)
-}
-
-// of are the calls that wait with a session, and wait no more.
-func (p *pending) of(h *held) (all []*call) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for state, q := range p.calls {
-		if q.call.held == h {
-			p.remove(state, q)
-			all = append(all, q.call)
-		}
-	}
-	return all
 }
 
 // digest is what makes a call the same as another.
@@ -115,8 +79,16 @@ func (c *call) digest() [sha256.Size]byte {
 
 // giveUp ends the calls that wait with a session: a server may end the session only after its questions.
 func (t *Translator) giveUp(h *held) {
-	for _, c := range t.pending.of(h) {
-		t.abandon(c)
+	var all []*waiting
+	t.pending.Each(func(q *waiting) {
+		if q.call.held == h {
+			all = append(all, q)
+		}
+	})
+	for _, q := range all {
+		if t.unpark(q.state, q.digest, q.call.profile.caller) == q {
+			t.abandon(q.call)
+		}
 	}
 }
 
@@ -149,7 +121,7 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	q, id := &waiting{call: c, question: m, digest: c.digest()}, c.id
 	// They come again with the answer; until then the call holds nothing of its request.
 	c.id, c.params, c.meta, c.origin = nil, nil, nil, t.bare(c.origin)
-	state := t.pending.park(q, func() { t.abandon(c) })
+	state := t.park(q)
 	if state == "" {
 		t.tell(c, jsonrpc.Fail(0, protocol.CodeInternal, "too many calls wait for their clients").Response(m.ID))
 		t.abandon(c)
@@ -182,7 +154,7 @@ func needs(m jsonrpc.Message) map[string]any {
 	case "sampling/createMessage":
 		return map[string]any{"sampling": map[string]any{}}
 	case "elicitation/create":
-		if mode, err := jsonrpc.Members(m.Params).Text("mode"); err == nil && mode == "url" {
+		if jsonrpc.TextAt(m.Params, "mode") == "url" {
 			return urlMode
 		}
 		return map[string]any{"elicitation": map[string]any{}}
@@ -220,7 +192,7 @@ func (t *Translator) tell(c *call, message []byte) {
 // resume goes on with a call that has asked its client something.
 func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	state, err := c.params.Text("requestState")
-	q := t.pending.take(state, c.digest(), c.profile.caller)
+	q := t.unpark(state, c.digest(), c.profile.caller)
 	if err != nil || q == nil {
 		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams,
 			"requestState is none of a call that waits here: it has expired, or another proxy holds it; send the call again "+
@@ -230,7 +202,7 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	// The old call in the name of the new request.
 	old := q.call
 	old.id, old.params, old.meta, old.origin = c.id, c.params, c.meta, c.origin
-	answer := jsonrpc.Members(c.params["inputResponses"])[inputKey]
+	answer := jsonrpc.At(c.params["inputResponses"], inputKey)
 	if answer == nil || answer.Kind() != '{' {
 		if t.asked(out, old, q.question) {
 			return

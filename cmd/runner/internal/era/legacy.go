@@ -19,7 +19,7 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 	switch {
 	case !m.Identified():
 		if m.Method == methodCancelled {
-			t.running.cancel(t.clientOf(r), jsonrpc.Members(m.Params)["requestId"])
+			t.running.cancel(t.clientOf(r), jsonrpc.At(m.Params, "requestId"))
 		}
 		w.WriteHeader(http.StatusAccepted) // initialized, progress: of nothing that is kept
 	case m.Method == "initialize":
@@ -55,13 +55,12 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 		out.relayed(m.ID, answer)
 		return
 	}
-	asked, _ := jsonrpc.Members(m.Params).Text("protocolVersion") //nolint:errcheck // what is no text is no revision
-	server := jsonrpc.Members(result["_meta"])[protocol.MetaServer]
+	server := jsonrpc.At(result["_meta"], protocol.MetaServer)
 	if server == nil {
 		server = jsontext.Value(`{"name":"unknown","version":"unknown"}`) // the modern era need not tell
 	}
 	hello := jsonrpc.Object{
-		"protocolVersion": encoded(protocol.Agreed(asked, protocol.Legacy)),
+		"protocolVersion": encoded(protocol.Agreed(jsonrpc.TextAt(m.Params, "protocolVersion"), protocol.Legacy)),
 		"capabilities":    legacyCapabilities(result["capabilities"]), "serverInfo": server,
 	}
 	if words := result["instructions"]; words != nil {

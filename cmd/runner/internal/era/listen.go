@@ -181,7 +181,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 // subscribe returns what of a filter the backend tells.
 func (t *Translator) subscribe(ctx context.Context, r *http.Request, s *session, asked filter) filter {
 	offers := func(feature, what string) bool {
-		return string(jsonrpc.Members(jsonrpc.Members(s.hello["capabilities"])[feature])[what]) == "true"
+		return string(jsonrpc.At(s.hello["capabilities"], feature, what)) == "true"
 	}
 	honored := filter{
 		Tools:     asked.Tools && offers("tools", "listChanged"),

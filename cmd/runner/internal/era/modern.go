@@ -47,7 +47,8 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 		out.fail(m.ID, refused)
 		return
 	}
-	params, meta := jsonrpc.Members(m.Params), metaOf(m.Params)
+	params := jsonrpc.Members(m.Params)
+	meta := jsonrpc.Members(params["_meta"])
 	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta), origin: r}
 	switch {
 	case c.profile.size()+t.kept(r) > maxProfile:

@@ -62,7 +62,7 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 	if inconclusive(answer.status) {
 		return speaks, fmt.Errorf("server/discover is answered with HTTP %d", answer.status)
 	}
-	if speaks.versions = discovered(answer.message); slices.Contains(speaks.versions, protocol.Modern) {
+	if speaks.versions = jsonrpc.Discovered(answer.message); slices.Contains(speaks.versions, protocol.Modern) {
 		speaks.modern = true
 		speaks.legacy = slices.ContainsFunc(speaks.versions, func(v string) bool { return v < protocol.Modern })
 	}
@@ -104,16 +104,6 @@ func denied(status int) bool {
 func tooLong(status int) bool {
 	return status == http.StatusRequestEntityTooLarge || status == http.StatusRequestURITooLong ||
 		status == http.StatusRequestHeaderFieldsTooLarge
-}
-
-// discovered are the versions that the answer to server/discover tells. A legacy server may answer anything, also a
-// result.
-func discovered(answer jsonrpc.Message) []string {
-	var versions []string
-	if json.Unmarshal(orNull(jsonrpc.Members(answer.Result)["supportedVersions"]), &versions) != nil {
-		return nil
-	}
-	return versions
 }
 
 // supported are the legacy revisions that a server lists which refuses the modern one

@@ -208,7 +208,5 @@ func (s *heldSessions) drop(p profile, h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.standing.close()
-	if s.table.Get(p) == h {
-		s.table.Forget(p)
-	}
+	s.table.Take(p, func(is *held) bool { return is == h })
 }

@@ -157,7 +157,7 @@ func (t *Translator) follow(h *held, stream *exchange, r *http.Request) {
 
 // progresses reports whether a notification is about this call.
 func (c *call) progresses(params jsontext.Value) bool {
-	return jsonrpc.SameID(jsonrpc.Members(params)[protocol.MetaProgress], encoded(c.sent))
+	return jsonrpc.SameID(jsonrpc.At(params, protocol.MetaProgress), encoded(c.sent))
 }
 
 // put has a client asked what its server asks on the stream, or answers in its place.

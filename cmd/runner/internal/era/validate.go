@@ -21,7 +21,7 @@ func validate(header http.Header, m jsonrpc.Message, supported []string) *jsonrp
 		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "%s", text)
 	}
 	version, wrong := headers.Revision(header, m, unknown)
-	capabilities := metaOf(m.Params)[protocol.MetaCapabilities]
+	capabilities := jsonrpc.At(m.Params, "_meta", protocol.MetaCapabilities)
 	switch {
 	case wrong != nil:
 		return wrong

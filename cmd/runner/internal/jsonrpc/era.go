@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"bytes"
 	"net/http"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -23,11 +22,7 @@ func Modern(header http.Header, m Message) bool {
 	if NamesModern(header) {
 		return true
 	}
-	if !bytes.Contains(m.Params, []byte(protocol.MetaVersion)) && !bytes.ContainsRune(m.Params, '\\') {
-		return false // it cannot have the name, for none is escaped
-	}
-	_, told := Members(Members(m.Params)["_meta"])[protocol.MetaVersion]
-	return told
+	return At(m.Params, "_meta", protocol.MetaVersion) != nil
 }
 
 // NamesModern reports whether the header of a request names the modern era. Without a message nothing else tells.

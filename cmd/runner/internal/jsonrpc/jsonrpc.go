@@ -74,6 +74,15 @@ func (m Message) Text() []byte {
 // Result is the answer to the request called id.
 func Result(id, result jsontext.Value) []byte { return Message{ID: id, Result: result}.Text() }
 
+// Discovered are the revisions that an answer to server/discover tells, which may be anything.
+func Discovered(m Message) []string {
+	var revisions []string
+	if told := At(m.Result, "supportedVersions"); told == nil || json.Unmarshal(told, &revisions) != nil {
+		return nil
+	}
+	return revisions
+}
+
 // ListenEnd is the answer with which the subscription of a request ends (2026-07-28, basic/patterns/subscriptions).
 func ListenEnd(id jsontext.Value) []byte {
 	return Result(id, fmt.Appendf(nil, `{"resultType":"complete","_meta":{%q:%s}}`, protocol.MetaSubscription, id))

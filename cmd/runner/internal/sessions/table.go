@@ -174,14 +174,17 @@ func (t *Table[K, V]) End(k K) {
 	t.end(k)
 }
 
-// Forget gives the place of a key's value back, which has ended.
-func (t *Table[K, V]) Forget(k K) {
+// Take takes a value out that is the one that is meant, and does not end it.
+func (t *Table[K, V]) Take(k K, meant func(V) bool) (v V, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e, ok := t.of[k]; ok {
-		delete(t.of, k)
-		e.leave()
+	e, ok := t.of[k]
+	if !ok || !meant(e.value) {
+		return v, false
 	}
+	delete(t.of, k)
+	e.leave()
+	return e.value, true
 }
 
 // Sweep ends the values that have been idle for their time, and returns how many.

@@ -24,7 +24,12 @@ type value struct {
 // kept is a table of 4 places, and notes what ends.
 func kept(ended *[]string) *Table[string, value] {
 	return New[string](4, Use[value]{
-		Idle:  func(v value) (time.Time, bool) { return time.Now().Add(-v.idle), v.idle > 0 },
+		Idle: func(v value) (time.Time, bool) {
+			if v.idle == 0 {
+				return time.Time{}, false
+			}
+			return time.Now().Add(-v.idle), true
+		},
 		Least: 90 * time.Minute,
 		End:   func(v value) <-chan struct{} { *ended = append(*ended, v.name); return v.done },
 		Wait:  time.Minute,
@@ -121,9 +126,32 @@ func TestAPlaceThatComesFreeLate(t *testing.T) {
 				if diff := cmp.Diff([]string{"b"}, ended); diff != "" {
 					t.Error(diff)
 				}
+				began := time.Now()
+				if err := put(t, table, newcomer, "newer", 0, nil); err != nil || len(ended) != 2 || time.Since(began) > 0 {
+					t.Errorf("once none comes free another one makes room: %v after %s", err, time.Since(began))
+				}
 			})
 		})
 	}
+}
+
+// What another caller's value gives back is of no use to who has as many as one may have.
+func TestAPlaceOfAnotherThatComesFreeLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended []string
+		table, done := kept(&ended), make(chan struct{})
+		defer close(done)
+		for i, caller := range []string{"ann", "bob", "bob"} {
+			if err := put(t, table, caller, string(rune('a'+i)), 9-i,
+				map[string]chan struct{}{"ann": done}[caller]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table.End("a")
+		if err := put(t, table, "bob", "new", 0, nil); err != nil || !slices.Equal(ended, []string{"a", "b"}) {
+			t.Errorf("%v, and ended are %q", err, ended)
+		}
+	})
 }
 
 // What is idle for its time ends, and all else with the table.
@@ -139,10 +167,19 @@ func TestTheEndOfATable(t *testing.T) {
 	if diff := cmp.Diff([]string{"for long"}, ended); diff != "" || n != 1 {
 		t.Errorf("%d end %s", n, diff)
 	}
-	if table.Forget("not yet"); table.Get("not yet").name != "" || len(ended) != 1 {
-		t.Errorf("it is there yet, or was ended: %q", ended)
+	for _, meant := range []bool{false, true} {
+		v, ok := table.Take("not yet", func(v value) bool { return meant && v.name == "not yet" })
+		if ok != meant || ok != (v.name == "not yet") || ok == (table.Get("not yet").name == "not yet") || len(ended) != 1 {
+			t.Errorf("meant %t: %v, %t, and ended are %q", meant, v, ok, ended)
+		}
 	}
-	leave, _ := table.Room(t.Context(), "")
+	var leave func()
+	for range 3 { // all places but that of what is in use
+		var err error
+		if leave, err = table.Room(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
 	table.Close()
 	if slices.Sort(ended); !slices.Equal(ended, []string{"for long", "in use"}) || table.Put("late", value{}, "", leave) {
 		t.Errorf("ended are %q, or one more is taken", ended)
