@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/conversion"
 	"github.com/freehold-dev/freehold/test/golden"
 )
 
@@ -296,10 +295,4 @@ func TestImportPrintsWhatItCanReadOfAFolder(t *testing.T) {
 	if kinds := strings.Count(d.err.String(), "VirtualMCPServer in "); code != exitError || kinds != 1 {
 		t.Errorf("the kinds are named %d times\n%s", kinds, d.said(code))
 	}
-}
-
-func TestThePageHasTheTableOfFields(t *testing.T) {
-	const page, begin, end = "../../docs/import.md", "<!-- generated from cmd/kubectl-freehold/internal/conversion -->\n",
-		"<!-- end of what is generated -->\n"
-	golden.Part(t, page, begin, end, conversion.Markdown())
 }

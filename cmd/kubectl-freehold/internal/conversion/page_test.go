@@ -3,10 +3,19 @@ package conversion
 import (
 	"fmt"
 	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
-// Markdown is the table of all rows.
-func Markdown() string {
+func TestThePageHasTheTableOfFields(t *testing.T) {
+	const page, begin, end = "../../../../docs/import.md",
+		"<!-- generated from cmd/kubectl-freehold/internal/conversion -->\n", "<!-- end of what is generated -->\n"
+	golden.Part(t, page, begin, end, markdown())
+}
+
+// markdown is the table of all rows.
+func markdown() string {
 	var page strings.Builder
 	for _, k := range readable() {
 		if k.to == "" {
