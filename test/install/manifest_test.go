@@ -55,9 +55,8 @@ func takesServersAlong(s *kit.Env) {
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "last", Namespace: s.Namespace}}
 	s.Apply("git", kit.Server("last", "registry.example.com/echo:1", ""))
 	s.AwaitCondition(server, v1alpha1.ConditionReady, metav1.ConditionTrue)
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.SetName("mcpservers.freehold.dev")
-	s.Must(apiextensionsv1.AddToScheme(s.Scheme), "adding the kind of CRDs")
+	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "mcpservers.freehold.dev"}}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	s.On("").Delete(crd)
 	s.On("").AwaitGone(crd)
 	for _, list := range []client.ObjectList{
