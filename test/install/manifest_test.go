@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -55,10 +54,7 @@ func takesServersAlong(s *kit.Env) {
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "last", Namespace: s.Namespace}}
 	s.Apply("git", kit.Server("last", "registry.example.com/echo:1", ""))
 	s.AwaitCondition(server, v1alpha1.ConditionReady, metav1.ConditionTrue)
-	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "mcpservers.freehold.dev"}}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	s.On("").Delete(crd)
-	s.On("").AwaitGone(crd)
+	kubectl(s, "delete", "--timeout=180s", "customresourcedefinition", "mcpservers.freehold.dev")
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ConfigMapList{},
 		&corev1.ServiceList{}, &corev1.PodList{},
