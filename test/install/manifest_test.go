@@ -40,6 +40,7 @@ func TestTheManifestInstallsFreehold(t *testing.T) {
 	}
 	s.Delete(server)
 	s.AwaitGone(server)
+	awaitNoChildren(s)
 	takesServersAlong(s)
 	end()
 	for _, denied := range deniedForGood(s) {
@@ -55,6 +56,13 @@ func takesServersAlong(s *kit.Env) {
 	s.Apply("git", kit.Server("last", "registry.example.com/echo:1", ""))
 	s.AwaitCondition(server, v1alpha1.ConditionReady, metav1.ConditionTrue)
 	kubectl(s, "delete", "--timeout=180s", "customresourcedefinition", "mcpservers.freehold.dev")
+	awaitNoChildren(s)
+}
+
+// awaitNoChildren waits until the garbage collector has taken the children of servers that went. It asks which kinds
+// there are every 30 seconds, and keeps children of an owner whose kind came and went in between.
+func awaitNoChildren(s *kit.Env) {
+	s.Helper()
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ConfigMapList{},
 		&corev1.ServiceList{}, &corev1.PodList{},
