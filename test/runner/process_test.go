@@ -164,7 +164,7 @@ func (p *process) saw(text string) {
 
 // restful is what a runner takes at most of the machine's memory once its start is
 // over, beside its program.
-const restful = 13 << 10 // kilobytes
+const restful = detector * 13 << 10 // kilobytes
 
 // rests waits until the runner takes no more than that.
 func (p *process) rests() {
