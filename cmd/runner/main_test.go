@@ -67,8 +67,12 @@ func TestWithoutItsRunConfigItSaysWhyInOneLine(t *testing.T) {
 		"unknown flag": {[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag", nil},
 		"backend's path": {
 			[]string{"--config", file(t, sample(t)), "--backend", "http://x/mcp"},
-			"write scheme and host",
+			"write http and a host",
 			nil,
+		},
+		"backend's scheme": {
+			[]string{"--config", file(t, sample(t)), "--backend", "https://x"},
+			"write http and a host", nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

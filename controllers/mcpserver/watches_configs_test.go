@@ -27,11 +27,11 @@ type followers struct {
 	config  v1alpha1.MCPOIDCConfig
 	servers []v1alpha1.MCPServer
 	lists   atomic.Int32
-	gone    bool
+	gone    atomic.Bool
 }
 
 func (f *followers) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	if f.gone || key != client.ObjectKeyFromObject(&f.config) {
+	if f.gone.Load() || key != client.ObjectKeyFromObject(&f.config) {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}
 	*into.(*v1alpha1.MCPOIDCConfig) = f.config
@@ -124,7 +124,7 @@ func TestManyMovesAreOneLook(t *testing.T) {
 		} {
 			before := f.lists.Load()
 			move.make()
-			f.gone = move.gone
+			f.gone.Store(move.gone)
 			woken := passes(q, gathering)
 			if looks := int(f.lists.Load() - before); looks != move.looks || len(woken) != move.wake {
 				t.Errorf("%s takes %d lists, and wakes %d, want %d and %d", move.what, looks, len(woken), move.looks, move.wake)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +171,32 @@ func free(all *share.Places, n int64) bool {
 }
 
 func message(n int) event { return event{data: []byte(strings.Repeat("x", n))} }
+
+// reset is a client whose connection was reset.
+type reset struct{ http.ResponseWriter }
+
+func (reset) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+func (reset) FlushError() error         { return io.ErrClosedPipe }
+
+func TestWhatAClientThatIsGoneWasToReadIsKept(t *testing.T) {
+	s, all := apart(100, true)
+	s.push(message(40), true)
+	by := s.reader
+	if (reading{s: s, by: by, quick: time.Second, events: true}).
+		serve(reset{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)) {
+		t.Error("all of it was written")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	e, _, ok := s.take(ctx, by)
+	if !ok {
+		t.Fatal("what was to be read is lost")
+	}
+	e.hold.part()
+	if s.free(); !free(all, 100) {
+		t.Error("its room is not given back")
+	}
+}
 
 func TestAStreamMakesRoomOfItsOwn(t *testing.T) {
 	nobody, all := apart(100, true)

@@ -53,9 +53,7 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 		e.hold.part()
 		return true
 	}
-	if out.Events(r.first) != nil {
-		return false
-	}
+	_ = out.Events(r.first) //nolint:errcheck // the next write tells, and what was taken is given back there
 	if r.primed {
 		before := n - 1
 		if !ok {

@@ -2,6 +2,7 @@ package cedar
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,8 @@ func TestListsHoldWhatServersWrite(t *testing.T) {
 		list     = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 		tools    = `{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`
 		filtered = `{"id":1,"result":{"tools":[{"name":"add"}]}}`
+
+		unfiltered = "1: the backend's answer to a list is not JSON that can be filtered"
 	)
 	for name, tc := range map[string]struct {
 		request          string
@@ -40,9 +43,18 @@ func TestListsHoldWhatServersWrite(t *testing.T) {
 			list, "application/json", `{"id":1,"result":{"tools":[{"name":"add\ud83d"},{"name":"add"},{"name":"add` + "\xff" +
 				`"},{"name":"drop\ud83d"}]}}`, filtered, 200,
 		},
+		"a name that decoders of Go take for tools": {
+			list, "application/json", `{"id":1,"result":{"toolſ":[{"name":"drop"}]}}`, unfiltered, 502,
+		},
+		"its escape": {
+			list, "application/json", `{"id":1,"result":{"tool\u017f":[{"name":"drop"}]}}`, unfiltered, 502,
+		},
+		"a name that decoders of Go take for result": {
+			list, "application/json", `{"id":1,"reſult":{"tools":[{"name":"drop"}]}}`, unfiltered, 502,
+		},
 		"no name": {
 			list, "application/json", `{"id":1,"result":{"tools":[{"name":1}]}}`,
-			"1: the backend's answer to a list is not JSON that can be filtered", 502,
+			unfiltered, 502,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +95,19 @@ func TestACutNameIsJudgedAsItIsRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(judged, names); diff != "" || len(names) != 3 || !utf8.Valid(got) {
 		t.Errorf("%q: (-judged +read):\n%s", got, diff)
+	}
+}
+
+// A list of which no more passes is not judged on.
+func TestAListIsJudgedAsFarAsItMayBeLong(t *testing.T) {
+	const item = `{"name":"a"}`
+	judged := 0
+	_, err := filter([]byte(`{"id":1,"result":{"tools":[`+strings.Repeat(item+",", 4*maxAnswer/len(item))+item+`]}}`),
+		func(string, string) func(string) bool {
+			return func(string) bool { judged++; return true }
+		})
+	if !errors.Is(err, errList) || judged > maxAnswer/len(item) {
+		t.Errorf("%d items are judged: %v", judged, err)
 	}
 }
 

@@ -82,6 +82,8 @@ type filtering struct {
 	// kept is what stays of the text as far as it is copied; nil before the first list.
 	kept   []byte
 	copied int64
+	// begin is where the message begins that is read.
+	begin int64
 }
 
 // messages filters a message, or a batch of them.
@@ -105,16 +107,25 @@ var resultName = []string{"result"}
 
 func (f *filtering) message() error {
 	listed := false
-	begin, err := jsonrpc.Walk(f.decoder, f.text, resultName, func(name []byte) (err error) {
+	f.begin = f.decoder.InputOffset()
+	_, err := jsonrpc.Walk(f.decoder, f.text, resultName, func(name []byte) (err error) {
 		if string(name) == resultName[0] && f.decoder.PeekKind() == '{' {
 			listed, err = f.result()
 		}
 		return err
 	})
-	if err == nil && listed && f.decoder.InputOffset()-begin > maxAnswer {
-		return errList
+	if err == nil && listed {
+		return f.within()
 	}
 	return err
+}
+
+// within refuses a message with a list that is too long. It is asked before each item is judged.
+func (f *filtering) within() error {
+	if f.decoder.InputOffset()-f.begin > maxAnswer {
+		return errList
+	}
+	return nil
 }
 
 // result filters the lists of a result, and reports whether there are any.
@@ -136,12 +147,15 @@ func (f *filtering) list(id string, visible func(id string) bool) error {
 		return err
 	}
 	if f.kept == nil {
-		f.kept = make([]byte, 0, len(f.text))
+		f.kept = make([]byte, 0, min(len(f.text), maxAnswer))
 	}
 	f.kept = append(f.kept, f.text[f.copied:f.decoder.InputOffset()]...)
 	first, ids := true, []string{id}
 	for f.decoder.PeekKind() != ']' {
 		begin, name, err := f.item(ids)
+		if err == nil {
+			err = f.within()
+		}
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func unquote(quoted []byte) ([]byte, error) {
 // cased refuses a name that differs from the given ones in case only.
 func cased(name []byte, names []string) error {
 	for _, known := range names {
-		if len(known) == len(name) && string(name) != known && bytes.EqualFold(name, []byte(known)) {
+		if string(name) != known && bytes.EqualFold(name, []byte(known)) {
 			return fmt.Errorf("the message has the member %q: write %q", name, known)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package pipeline has the Call: one request of a client on its way through the handlers of a proxy or of a bridge.
+// Package pipeline has the Call: one request of a client on its way through the handlers of a proxy.
 //
 // chain.go puts the handlers in order, call.go has who calls and whom, body.go what is said: each is found once, by the
 // first handler that needs it, and every other one asks the Call.

@@ -226,9 +226,9 @@ func (t *Table[K, V]) end(k K) {
 	t.ending[ends] = true
 	go func() {
 		<-done
-		e.leave()
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		delete(t.ending, ends)
+		delete(t.ending, ends) // nobody waits for a place that is free already
+		e.leave()
 	}()
 }

@@ -84,8 +84,8 @@ func New(config Config) (*Target, error) {
 		}
 	case config.Backend != "":
 		t.backend, err = url.Parse(config.Backend)
-		if err != nil || t.backend.Scheme == "" || t.backend.Host == "" || t.backend.Path != "" {
-			return nil, fmt.Errorf("--backend is %q: write scheme and host, for example http://127.0.0.1:8080", config.Backend)
+		if err != nil || t.backend.Scheme != "http" || t.backend.Host == "" || t.backend.Path != "" {
+			return nil, fmt.Errorf("--backend is %q: write http and a host, for example http://127.0.0.1:8080", config.Backend)
 		}
 		t.pods = t.backend.Host
 	default: // the Service in front of the backend, whose name backends are told (Host)
