@@ -58,6 +58,7 @@ image_of_everything_sse() {
 		"$sdk/conformance/everything-server/main.go" >"$source"
 	grep -q 'mcp\.NewSSEHandler(' "$source" || fail "the everything-server no longer makes its handler by mcp.NewStreamableHTTPHandler"
 	GOOS=linux compile "$here/everything" "$source" "$work/rootfs/everything-sse"
+	rm "$source" # go mod tidy reads it where it lies
 	pack "everything-sse:${VERSION:-dev}" "$work/rootfs/everything-sse"
 }
 
