@@ -27,13 +27,13 @@ func answerTo(w http.ResponseWriter) *output {
 
 // event sends a message that is not the last.
 func (o *output) event(message []byte) {
-	_ = o.stream.Message("", message) //nolint:errcheck // as above
+	_ = o.stream.Message("", message) //nolint:errcheck // its context tells that the client has left
 }
 
 // comment keeps a connection alive on which nothing is said. Errors with a status of their own have come by then: a
 // stream has none.
 func (o *output) comment() {
-	_ = o.stream.Comment() //nolint:errcheck // as above
+	_ = o.stream.Comment() //nolint:errcheck // its context tells that the client has left
 }
 
 // sendTime is how long a client may take to read an answer that takes room until it is sent.

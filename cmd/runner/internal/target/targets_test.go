@@ -59,9 +59,9 @@ type guest struct {
 }
 
 // newGuest is one at a path, whose policies let everybody with a token of its issuer call one tool.
-func newGuest(t *testing.T, path, tool string) *guest {
+func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string) *guest {
 	t.Helper()
-	issuer, resource := oidctest.New(t), "https://mcp.example.com"+path
+	resource := "https://mcp.example.com" + path
 	run := sample(func(r *runconfig.Target) {
 		guardedBy(issuer.URL)(r)
 		r.Server.UID, r.Proxy.Path = path, path
@@ -91,10 +91,11 @@ func newGuest(t *testing.T, path, tool string) *guest {
 
 // Two servers in one process share neither keys nor policies, sessions nor callers.
 func TestNothingOfATargetReachesAnother(t *testing.T) {
-	one, two := newGuest(t, "/one", "add"), newGuest(t, "/two/mcp", "drop")
+	one, two := newGuest(t, oidctest.New(t), "/one", "add"), newGuest(t, oidctest.New(t), "/two/mcp", "drop")
+	same := newGuest(t, one.issuer, "/same", "add") // its callers are those of the first one
 	front := proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)},
-		map[string]proxy.Config{one.path: one.config, two.path: two.config})
-	server := httptest.NewServer(pipeline.Chain(front, oidc.Describe(one.login, two.login)))
+		map[string]proxy.Config{one.path: one.config, two.path: two.config, same.path: same.config})
+	server := httptest.NewServer(pipeline.Chain(front, oidc.Describe(one.login, two.login, same.login)))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	send := func(method, path, token, id, body string) (status int, session, text string) {
 		t.Helper()
@@ -122,7 +123,7 @@ func TestNothingOfATargetReachesAnother(t *testing.T) {
 		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + tool + `"}}`
 	}
 	sessions := map[*guest]string{}
-	for _, at := range []*guest{one, two} {
+	for _, at := range []*guest{one, two, same} {
 		status, id, text := send(http.MethodPost, at.path, at.token, "", hello)
 		if status != http.StatusOK || id == "" || !strings.Contains(text, `"name":"`+at.path+`"`) {
 			t.Fatalf("%s: a session begins with HTTP %d, %q and %s", at.path, status, id, text)
@@ -141,6 +142,8 @@ func TestNothingOfATargetReachesAnother(t *testing.T) {
 		"a tool that the first one's permit":           {two, two, two, "add", 200, `NotPermitted: Client::\"ann\" may not call tool \"add\"`},
 		"another one's token":                          {two, one, two, "drop", 401, "NotLoggedIn"},
 		"another one's session":                        {two, two, one, "drop", 404, "SessionNotFound"},
+		"a session of the same caller at another":      {same, same, one, "add", 404, "SessionNotFound"},
+		"the same caller's token for another":          {same, one, same, "add", 401, "NotLoggedIn"},
 	} {
 		status, _, text := send(http.MethodPost, tc.to.path, tc.of.token, sessions[tc.session], call(tc.tool))
 		if status != tc.status || !strings.Contains(text, tc.says) {
