@@ -87,9 +87,9 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 func (s *settings) flags(config *target.Config, path *string) *flag.FlagSet {
 	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
 	flags.StringVar(path, "config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
-	flags.StringVar(&config.Login, "login", runconfig.LoginPath, "directory of the files that the login needs")
-	flags.StringVar(&config.Sessions, "session-keys", runconfig.SessionPath, "directory of the keys of session ids")
-	flags.StringVar(&config.Remote, "remote", runconfig.RemotePath,
+	flags.StringVar(&config.LoginDir, "login", runconfig.LoginPath, "directory of the files that the login needs")
+	flags.StringVar(&config.KeysDir, "session-keys", runconfig.SessionPath, "directory of the keys of session ids")
+	flags.StringVar(&config.RemoteDir, "remote", runconfig.RemotePath,
 		"directory of the files that a server elsewhere needs")
 	flags.StringVar(&config.Backend, "backend", "", "http and host of the backend; the backend's Service if empty")
 	flags.StringVar(&s.calls, "address", "",

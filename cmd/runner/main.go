@@ -111,11 +111,11 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	go proxy.Serve(probeServer, probing, failed)
 	var ready []func(context.Context) bool
 	for path, to := range s.targets {
-		prober := &probe.Prober{Server: to.Run, Endpoint: to.Endpoint(), Dial: door.Dial, Version: version}
+		prober := &probe.Prober{Server: to.Run(), Endpoint: to.Endpoint(), Dial: door.Dial, Version: version}
 		ready = append(ready, prober.Ready())
 		if path == s.runner.Run.Proxy.Path { // whose backend it applies
 			loop := backendloop.Loop{
-				Runner: s.runner, UserAgent: userAgent(), Ask: prober.Ask, Stand: to.Stand, Log: logger,
+				Runner: s.runner, UserAgent: userAgent(), Ask: prober.Ask, Observe: to.Observe, Log: logger,
 			}
 			go loop.Run(ctx)
 		}

@@ -34,8 +34,8 @@ type Loop struct {
 	UserAgent string
 	// Ask asks the backend what it is, and tells what it learned.
 	Ask func(ctx context.Context, log *slog.Logger, tell func(backend.Facts))
-	// Stand is told what there is of the backend.
-	Stand func(backend.Standing)
+	// Observe takes note of what there is of the backend.
+	Observe func(backend.Standing)
 	Log   *slog.Logger
 
 	asked   backend.Start
@@ -99,7 +99,7 @@ func (l *Loop) passes(ctx context.Context, wake <-chan struct{}) {
 			l.stopAsk()
 			return
 		}
-		l.Stand(report.Standing)
+		l.Observe(report.Standing)
 		var retry <-chan time.Time
 		if again := next(report, err, &pause); again > 0 {
 			retry = time.After(again)

@@ -51,7 +51,7 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 			Server: runconfig.Server{Kind: "MCPRemoteProxy", Namespace: "team", Name: "echo"},
 			Remote: &to, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
 		},
-		Remote: dir, Sessions: sessionKey(t), Peers: free(t), PodIP: "127.0.0.1",
+		RemoteDir: dir, KeysDir: sessionKey(t), Peers: free(t), PodIP: "127.0.0.1",
 	})
 }
 

@@ -23,8 +23,8 @@ type bench struct {
 	*Prober
 	// address is where it serves.
 	address string
-	// to is the target of the proxy between; nil where the server itself is asked.
-	to *target.Target
+	// config is the target of the proxy between; empty where the server itself is asked.
+	config target.Config
 }
 
 func at(t *testing.T, handler http.Handler) *bench {
@@ -48,7 +48,7 @@ func at(t *testing.T, handler http.Handler) *bench {
 func through(t *testing.T, backend *bench) *bench {
 	t.Helper()
 	return proxied(t, target.Config{
-		Run: backend.Server, Backend: "http://" + backend.address, Sessions: sessionKey(t),
+		Run: backend.Server, Backend: "http://" + backend.address, KeysDir: sessionKey(t),
 	})
 }
 
@@ -75,7 +75,7 @@ func proxied(t *testing.T, config target.Config) *bench {
 	go func() { _ = inside.Serve(door) }()
 	t.Cleanup(func() { _ = inside.Close() })
 	return &bench{
-		address: at(t, front).address, to: to,
+		address: at(t, front).address, config: config,
 		Prober: &Prober{Server: config.Run, Endpoint: to.Endpoint(), Dial: door.Dial},
 	}
 }

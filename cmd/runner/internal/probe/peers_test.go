@@ -48,13 +48,13 @@ func old(t *testing.T) http.Handler {
 
 // beside is the proxy of a server at another address.
 func beside(first *bench, ip string) target.Config {
-	config := first.to.Config
+	config := first.config
 	config.PodIP, config.Peers = ip, netip.AddrPortFrom(netip.MustParseAddr(ip), peersAt(first).Port()).String()
 	return config
 }
 
 // peersAt is where other proxies call one.
-func peersAt(b *bench) netip.AddrPort { return netip.MustParseAddrPort(b.to.Peers) }
+func peersAt(b *bench) netip.AddrPort { return netip.MustParseAddrPort(b.config.Peers) }
 
 // twoProxies are two proxies with bridges of their own, and one URL at which each request
 // gets to the other one than the request before.
@@ -158,9 +158,9 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	defer response.Body.Close()
 	// Another proxy has the address: with other keys, as one of another server would.
 	gone := beside(first, "127.0.0.3")
-	gone.Sessions = t.TempDir()
+	gone.KeysDir = t.TempDir()
 	key := []byte(strings.Repeat("x", 32))
-	if err := os.WriteFile(filepath.Join(gone.Sessions, runconfig.SessionKey), key, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(gone.KeysDir, runconfig.SessionKey), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	stranger := proxied(t, gone)
@@ -177,8 +177,8 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 // Every call is one between proxies, which know each other by the key.
 func TestWithoutAKeyNothingElsewhereIsServedOverHTTPAndSSE(t *testing.T) {
 	first := elsewhere(t, old(t), overSSE)
-	without := first.to.Config
-	without.Sessions, without.Peers = t.TempDir(), free(t)
+	without := first.config
+	without.KeysDir, without.Peers = t.TempDir(), free(t)
 	keyless := proxied(t, without)
 	facts, err := keyless.learn(t.Context())
 	f := facts.Answers
@@ -199,7 +199,7 @@ func strangersReadNothing(t *testing.T, first, stranger *bench) {
 		"no key":      {InsecureSkipVerify: true},
 		"another key": peersOf(t, stranger),
 	} {
-		conn, err := tls.Dial("tcp", first.to.Peers, config)
+		conn, err := tls.Dial("tcp", first.config.Peers, config)
 		if err == nil {
 			_, _ = fmt.Fprint(conn, "GET /mcp HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n")
 			if n, err := conn.Read(make([]byte, 1)); err == nil {
@@ -210,10 +210,14 @@ func strangersReadNothing(t *testing.T, first, stranger *bench) {
 	}
 }
 
+func keysOf(s *bench) *session.Keys {
+	return session.Follow(s.config.KeysDir, s.Server.Proxy.SessionSecret, s.Server.Server.UID)
+}
+
 func sealedAt(t *testing.T, s *bench, address string) string {
 	t.Helper()
 	pod := netip.AddrPortFrom(netip.MustParseAddr(address), peersAt(s).Port())
-	id, err := s.to.Keys().Seal(session.Caller{}, session.Session{Pod: pod, ID: "x", Issued: time.Now()})
+	id, err := keysOf(s).Seal(session.Caller{}, session.Session{Pod: pod, ID: "x", Issued: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +226,7 @@ func sealedAt(t *testing.T, s *bench, address string) string {
 
 func peersOf(t *testing.T, s *bench) *tls.Config {
 	t.Helper()
-	config, err := s.to.Keys().Peers()
+	config, err := keysOf(s).Peers()
 	if err != nil {
 		t.Fatal(err)
 	}

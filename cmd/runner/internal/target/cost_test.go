@@ -50,7 +50,6 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 	issuer := oidctest.New(t)
 	run := sample(guardedBy(issuer.URL))
 	run.Proxy.Authentication.CABundle, run.Proxy.Authentication.Scopes = nil, nil
-	to := &Target{Config: Config{Run: run}}
 	token := issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{
 		"iss": issuer.URL, "sub": "ann", "aud": endpoint, "exp": time.Now().Unix() + 600, "team": []string{"blue", "red"},
 		"email": "ann@example.com", "level": 4, "iat": time.Now().Unix(), "jti": "b7c1d2f0", "azp": "desktop",
@@ -67,7 +66,8 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		{"a token", nil, 18, 2700},
 		{"a token and 20 policies", twenty(), 92, 7900},
 	} {
-		to.Run.Proxy.Authorization = tc.policies
+		run.Proxy.Authorization = tc.policies
+		to := made(t, Config{Run: run})
 		logger := slog.New(slog.NewJSONHandler(discard{}, nil))
 		who, err := to.login(logger)
 		if err != nil {

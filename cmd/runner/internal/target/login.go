@@ -22,7 +22,7 @@ const discovery = "/.well-known/openid-configuration"
 
 // login is whose tokens are accepted, nil if none is asked for.
 func (t *Target) login(log *slog.Logger) (*oidc.Login, error) {
-	a := t.Run.Proxy.Authentication
+	a := t.config.Run.Proxy.Authentication
 	if a == nil {
 		return nil, nil //nolint:nilnil // nothing is what is configured
 	}
@@ -39,16 +39,16 @@ func (t *Target) login(log *slog.Logger) (*oidc.Login, error) {
 		Refuse: notLoggedIn, Deny: notListed, Log: log, Audit: t.auditor(log),
 	}
 	if a.CABundle != nil {
-		config.Client.Transport = oidc.Trusting(filepath.Join(t.Login, runconfig.CAFile))
+		config.Client.Transport = oidc.Trusting(filepath.Join(t.config.LoginDir, runconfig.CAFile))
 	}
 	if i := a.Introspection; i != nil {
 		config.Introspection = &oidc.Introspection{
 			URL: i.URL, ClientID: i.ClientID,
-			SecretFile: filepath.Join(t.Login, runconfig.ClientSecretFile),
+			SecretFile: filepath.Join(t.config.LoginDir, runconfig.ClientSecretFile),
 		}
 	}
 	if a.Issuer == "" {
-		if err := clusterIssuer(&config, t.UserAgent); err != nil {
+		if err := clusterIssuer(&config, t.config.UserAgent); err != nil {
 			return nil, err
 		}
 	}

@@ -53,19 +53,29 @@ func sample(edit ...func(*runconfig.Target)) runconfig.Target {
 	return run
 }
 
+// made is a target that New takes.
+func made(t testing.TB, config Config) *Target {
+	t.Helper()
+	to, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
 func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		run := sample(guardedBy("https://login.example.com"))
 		run.Proxy.NoAudit = off
 		var log bytes.Buffer
 		logger := slog.New(slog.NewTextHandler(&log, nil))
-		who, err := (&Target{Config: Config{Run: run}}).login(logger)
+		who, err := made(t, Config{Run: run}).login(logger)
 		if err != nil {
 			t.Fatal(err)
 		}
 		who.Guard(nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody))
 		run.Proxy.Authentication = nil
-		judge, err := (&Target{Config: Config{Run: run}}).authorize(logger)
+		judge, err := made(t, Config{Run: run}).authorize(logger)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +110,7 @@ func TestTheClusterIsAskedForItsKeys(t *testing.T) {
 		Algorithms: []string{"RS256"}, UsernameClaim: "sub", Usernames: []string{"system:serviceaccount:a:b"},
 		Resource: endpoint, Audiences: []string{endpoint},
 	}}}
-	who, err := (&Target{Config: Config{Run: run}}).login(slog.New(slog.DiscardHandler))
+	who, err := made(t, Config{Run: run}).login(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

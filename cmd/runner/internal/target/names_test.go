@@ -1,6 +1,7 @@
 package target
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestTheNameOfThePodsIsWhole(t *testing.T) {
 		"":         "echo-backend-headless.team.svc.cluster.local.",
 		inACluster: "echo-backend-headless.team.svc.k8s.example.",
 	} {
-		if got := (&Target{Config: Config{Run: run, Resolv: resolv}}).whole("echo-backend-headless"); got != want {
+		if got := made(t, Config{Run: run, Resolv: resolv}).fqdn("echo-backend-headless"); got != want {
 			t.Errorf("with %q it is %s, not %s", resolv, got, want)
 		}
 	}
@@ -51,23 +52,19 @@ func TestNamesOfOurs(t *testing.T) {
 		for _, domain := range domains {
 			want = append(want, "echo-proxy.team.svc."+domain)
 		}
-		if got := (&Target{Config: Config{Run: run, Resolv: resolv}}).
-			hosts(); !slices.Equal(got, append(want, "mcp.example.com")) {
+		if got := made(t, Config{Run: run, Resolv: resolv}).hosts(); !slices.Equal(got, append(want, "mcp.example.com")) {
 			t.Errorf("%q: got %v", resolv, got)
 		}
 	}
-	for url, below := range map[string]bool{
-		run.Proxy.PublicURL: true, "https://mcp.example.com/": false,
-		"https://mcp.example.com": false, "": false,
+	for publicURL, below := range map[string]bool{
+		run.Proxy.PublicURL: true, "https://mcp.example.com/": false, "https://mcp.example.com": false, "": false,
 	} {
-		if belowPath(url) != below {
-			t.Errorf("%q: below a path is %v", url, !below)
+		at := Config{Run: sample(func(r *runconfig.Target) { r.Proxy.PublicURL = publicURL })}
+		if serves, _, err := made(t, at).Proxy(slog.New(slog.DiscardHandler)); err != nil || serves.BelowPath != below {
+			t.Errorf("%q: below a path is %v, %v", publicURL, serves.BelowPath, err)
 		}
 	}
-	to, err := New(Config{Run: run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := made(t, Config{Run: run})
 	if to.backend.String() != "http://echo-backend:9443" || to.Endpoint() != "http://echo-proxy.team.svc:8000/mcp" {
 		t.Errorf("got backend %s, endpoint %s", to.backend, to.Endpoint())
 	}

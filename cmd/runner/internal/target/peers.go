@@ -13,13 +13,13 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
-// farSessions is how many sessions a proxy has at a time with a server elsewhere of the
+// maxSessions is how many sessions a proxy has at a time with a server elsewhere of the
 // transport HTTP+SSE. Each is a connection.
-const farSessions = 1000
+const maxSessions = 1000
 
-// farPause is how long no session is begun after the server elsewhere took none: clients wait that long. A connection
-// that cannot be made costs little.
-const farPause = 2 * time.Second
+// longestPause is how long no session is begun after the server elsewhere took none: clients wait that long. A
+// connection that cannot be made costs little.
+const longestPause = 2 * time.Second
 
 // ServePeers serves the bridge to a server elsewhere of the transport HTTP+SSE, and notes where: it comes before Proxy.
 // The bridge is in the proxy's own process, and serves all proxies of the server, which find the one that has a session
@@ -28,24 +28,25 @@ const farPause = 2 * time.Second
 func (t *Target) ServePeers(
 	ctx context.Context, log *slog.Logger, failed chan<- error,
 ) (end func(until time.Time), err error) {
-	if t.Run.Remote == nil || !t.Run.Remote.Bridged() {
+	if t.config.Run.Remote == nil || !t.config.Run.Remote.Bridged() {
 		return func(time.Time) {}, nil
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", t.Peers)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", t.config.Peers)
 	if err != nil {
 		return nil, fmt.Errorf("listening for the other proxies: %w", err)
 	}
 	port := listener.Addr().(*net.TCPAddr).AddrPort().Port() //nolint:forcetypeassert // as it was asked for
-	t.here = netip.AddrPortFrom(t.podIP, port)
+	t.peers = netip.AddrPortFrom(t.podIP, port)
 	b := bridge.New(bridge.Config{
 		Server: bridge.Server{
-			Open: bridge.Events(t.remote.URL, t.remote.Transport()), Junk: func() string { return "" }, LongestPause: farPause,
+			Open: bridge.Events(t.remote.URL, t.remote.Transport()), Junk: func() string { return "" },
+			LongestPause: longestPause,
 		},
-		Sessions: farSessions, Log: log,
+		Sessions: maxSessions, Log: log,
 	})
 	// Who has no key of ours gets no further; that is not worth a line each time.
 	server := program.Server(b, log, slog.LevelDebug)
-	go proxy.Serve(server, t.Keys().Listen(listener), failed)
+	go proxy.Serve(server, t.keys.Listen(listener), failed)
 	return func(until time.Time) {
 		_ = program.Drain(server, b, until, 0) //nolint:errcheck // nothing is left to do about it
 	}, nil

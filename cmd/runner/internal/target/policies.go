@@ -15,10 +15,10 @@ import (
 
 // authorize judges calls by the policies, nil where there are none.
 func (t *Target) authorize(log *slog.Logger) (pipeline.Stage, error) {
-	if t.Run.Proxy.Authorization == nil {
+	if t.config.Run.Proxy.Authorization == nil {
 		return nil, nil //nolint:nilnil // nothing is what is configured
 	}
-	policies, err := authzconfig.Policies(*t.Run.Proxy.Authorization)
+	policies, err := authzconfig.Policies(*t.config.Run.Proxy.Authorization)
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies of the run config: %w", err)
 	}
@@ -29,7 +29,7 @@ func (t *Target) authorize(log *slog.Logger) (pipeline.Stage, error) {
 
 // auditor is told who was let in and who was not, nil for nobody.
 func (t *Target) auditor(log *slog.Logger) *slog.Logger {
-	if t.Run.Proxy.NoAudit {
+	if t.config.Run.Proxy.NoAudit {
 		return nil
 	}
 	return log

@@ -74,7 +74,7 @@ func judging(t *testing.T, backend string) (address string) {
 			runconfig.Policy{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`})
 	})
 	logger := slog.New(slog.DiscardHandler)
-	judge, err := (&Target{Config: Config{Run: run}}).authorize(logger)
+	judge, err := made(t, Config{Run: run}).authorize(logger)
 	if err != nil {
 		t.Fatal(err)
 	}

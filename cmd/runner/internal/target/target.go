@@ -33,9 +33,9 @@ type Config struct {
 	Run runconfig.Target
 	// Backend is scheme and host of the backend; its Service if empty.
 	Backend string
-	// Login, Remote and Sessions are the directories of the files that the login needs, of those for a server elsewhere,
-	// and of the keys of session ids.
-	Login, Remote, Sessions string
+	// LoginDir, RemoteDir and KeysDir are the directories of the files that the login needs, of those for a server
+	// elsewhere, and of the keys of session ids.
+	LoginDir, RemoteDir, KeysDir string
 	// Peers is the address on which other proxies call, and PodIP where they find this one: for a server elsewhere that
 	// needs a bridge.
 	Peers, PodIP string
@@ -47,7 +47,13 @@ type Config struct {
 
 // Target is one server. Make it with New.
 type Target struct {
-	Config
+	config Config
+	// service is the Service of the proxies, domains are the cluster's, and public is publicURL, empty without one.
+	service string
+	domains []string
+	public  *url.URL
+	// keys are those of the server's sessions.
+	keys *session.Keys
 	// backend has scheme and host of the backend, and dials its host:port by its whole name: empty where Config.Backend
 	// or the run config's remote.url says it.
 	backend *url.URL
@@ -57,22 +63,31 @@ type Target struct {
 	pods, podPort string
 	// remote is the server elsewhere, nil for one with a backend.
 	remote *remote.Server
-	// standing is the port of the headless Service, 0 until it was seen.
-	standing atomic.Int32
+	// openPort is the port of the headless Service, 0 until it was seen.
+	openPort atomic.Int32
 	// content names what all pods of the backend run, nil until it was seen.
 	content atomic.Pointer[string]
-	// podIP is Config.PodIP, and here where the other proxies call once that is known.
+	// podIP is Config.PodIP, and peers where the other proxies call once that is known.
 	podIP netip.Addr
-	here  netip.AddrPort
+	peers netip.AddrPort
 }
 
 // New finds where a server is. The error names what is wrong.
 func New(config Config) (*Target, error) {
-	t, run := &Target{Config: config}, config.Run
+	run := config.Run
+	t := &Target{
+		config:  config,
+		service: workload.ProxyName(workload.OwnerIn(run.Server).Key()),
+		domains: domainsOf(config.Resolv, run.Server.Namespace),
+		keys:    session.Follow(config.KeysDir, run.Proxy.SessionSecret, run.Server.UID),
+	}
 	var err error
+	if t.public, err = url.Parse(run.Proxy.PublicURL); err != nil {
+		t.public = &url.URL{}
+	}
 	switch {
 	case run.Remote != nil:
-		if t.remote, err = remote.New(*run.Remote, config.Remote); err != nil {
+		if t.remote, err = remote.New(*run.Remote, config.RemoteDir); err != nil {
 			return nil, err
 		}
 		t.backend = t.remote.URL
@@ -91,33 +106,36 @@ func New(config Config) (*Target, error) {
 	default: // the Service in front of the backend, whose name backends are told (Host)
 		name, port := run.Server.Name, strconv.Itoa(runconfig.CallPort)
 		t.backend = &url.URL{Scheme: "http", Host: net.JoinHostPort(workload.BackendName(name), port)}
-		t.dials = net.JoinHostPort(t.whole(workload.BackendName(name)), port)
-		t.pods = net.JoinHostPort(t.whole(workload.HeadlessName(name)), strconv.Itoa(int(run.Backend.PodPort())))
+		t.dials = net.JoinHostPort(t.fqdn(workload.BackendName(name)), port)
+		t.pods = net.JoinHostPort(t.fqdn(workload.HeadlessName(name)), strconv.Itoa(int(run.Backend.PodPort())))
 		t.podPort = podtemplate.PortMCP
 	}
 	return t, nil
 }
 
-// Stand is told what there is of the backend.
-func (t *Target) Stand(now backend.Standing) {
+// Run is the server's part of the run config.
+func (t *Target) Run() runconfig.Target { return t.config.Run }
+
+// Observe takes note of what there is of the backend.
+func (t *Target) Observe(now backend.Standing) {
 	if now == (backend.Standing{}) {
 		return // nothing was seen
 	}
-	t.standing.Store(now.PodPort)
+	t.openPort.Store(now.PodPort)
 	t.content.Store(&now.Content)
 }
 
-// runs names what all pods of the backend run, or is era.Mixed. Where the API server cannot be asked nothing is known
-// of replacements.
-func (t *Target) runs() string {
+// backendContent names what all pods of the backend run, or is era.Mixed. Where the API server cannot be asked nothing
+// is known of replacements.
+func (t *Target) backendContent() string {
 	if content := t.content.Load(); content != nil {
 		return cmp.Or(*content, era.Mixed)
 	}
 	return ""
 }
 
-// Proxy is how a proxy serves the server, with who may log in: nil where everybody may call. It fails for policies that
-// cannot be read.
+// Proxy is what a proxy needs to serve the server, and the login, nil where everybody may call. It fails for policies
+// that cannot be read.
 func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	login, err := t.login(log)
 	if err != nil {
@@ -127,24 +145,24 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	if err != nil {
 		return proxy.Config{}, nil, err
 	}
-	to, far := t.backend, t.remote
-	if t.here.IsValid() { // the proxies' bridges are the backend
-		to, far = &url.URL{Scheme: "http", Host: t.here.String()}, nil
+	to, elsewhere := t.backend, t.remote
+	if t.peers.IsValid() { // the proxies' bridges are the backend
+		to, elsewhere = &url.URL{Scheme: "http", Host: t.peers.String()}, nil
 	}
-	serves := t.Run.Proxy
+	settings := t.config.Run.Proxy
 	config := proxy.Config{
 		Authorize:             authorize,
 		Translate:             t.translate(login != nil, log),
-		BelowPath:             belowPath(serves.PublicURL),
+		BelowPath:             strings.Trim(t.public.Path, "/") != "",
 		Backend:               to,
 		Dials:                 t.dials,
-		Remote:                far,
-		AllowedOrigins:        serves.AllowedOrigins,
+		Remote:                elsewhere,
+		AllowedOrigins:        settings.AllowedOrigins,
 		Hosts:                 t.hosts(),
-		TrustForwardedHeaders: serves.TrustForwardedHeaders,
-		Refusal:               refusal(t.Run.NotEnforced),
+		TrustForwardedHeaders: settings.TrustForwardedHeaders,
+		Refusal:               refusal(t.config.Run.NotEnforced),
 		Sessions:              t.sessions(),
-		Bridged:               t.Run.Bridged(),
+		Bridged:               t.config.Run.Bridged(),
 		Log:                   log,
 	}
 	if login != nil {
@@ -156,19 +174,14 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 // sessions is how the backend's sessions are found. A server that runs elsewhere keeps its sessions where spec.url
 // says.
 func (t *Target) sessions() *proxy.Sessions {
-	content := t.Run.Rendering.Backend
-	if far := t.Run.Remote; far != nil {
-		at := sha256.Sum256([]byte(far.Transport + " " + far.URL))
+	content := t.config.Run.Rendering.Backend
+	if server := t.config.Run.Remote; server != nil {
+		at := sha256.Sum256([]byte(server.Transport + " " + server.URL))
 		content = hex.EncodeToString(at[:])
 	}
 	return &proxy.Sessions{
-		Keys: t.Keys(), Pods: t.pods, PodPort: t.podPort, Standing: &t.standing, Self: t.here, Content: content,
+		Keys: t.keys, Pods: t.pods, PodPort: t.podPort, Standing: &t.openPort, Self: t.peers, Content: content,
 	}
-}
-
-// Keys are those of the server's sessions.
-func (t *Target) Keys() *session.Keys {
-	return session.Follow(t.Sessions, t.Run.Proxy.SessionSecret, t.Run.Server.UID)
 }
 
 // refusal is what callers read while the spec asks for something that this

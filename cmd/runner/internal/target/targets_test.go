@@ -71,10 +71,10 @@ func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string) *guest {
 	})
 	to, err := New(Config{
 		Run: run, Backend: tools(t, path),
-		Login: folder(t, map[string]string{
+		LoginDir: folder(t, map[string]string{
 			runconfig.CAFile: string(issuer.Bundle()), runconfig.ClientSecretFile: "secret",
 		}),
-		Sessions: folder(t, map[string]string{runconfig.SessionKey: strings.Repeat("k", 32)}),
+		KeysDir: folder(t, map[string]string{runconfig.SessionKey: strings.Repeat("k", 32)}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,15 +17,15 @@ import (
 // translate is what lets clients of either era of MCP use the backend. It stands behind the policies: they judge what
 // a client sent, and filter what it gets.
 func (t *Target) translate(loggedIn bool, log *slog.Logger) func(next, send http.Handler) proxy.Translator {
-	probeTime, trusts := time.Duration(0), t.Run.Proxy.TrustForwardedHeaders
-	if t.Run.Bridged() {
+	probeTime, trusts := time.Duration(0), t.config.Run.Proxy.TrustForwardedHeaders
+	if t.config.Run.Bridged() {
 		probeTime = era.BridgePatience
 	}
 	return func(next, send http.Handler) proxy.Translator {
 		return era.New(era.Config{
 			Caller:     func(r *http.Request) string { return identity(r, loggedIn, trusts) },
 			Credential: func(name string) bool { return credential(name, trusts) },
-			Content:    t.runs,
+			Content:    t.backendContent,
 			ProbeTime:  probeTime,
 			Log:        log,
 		}, next, send)
