@@ -86,10 +86,10 @@ func TestBodyThatComesTooLate(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
 	r.Body, r.ContentLength = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded)), 1
 	w := httptest.NewRecorder()
-	flight, ctx := b.proxy.traffic.begin(r, pipeline.New(b.target, w, r, budget.New(budget.Default)).Body)
+	flight := b.proxy.traffic.begin(r.Context(), r, pipeline.New(b.target, w, r, budget.New(budget.Default)).Body)
 	defer b.proxy.traffic.end(flight)
 	_, _ = io.ReadAll(r.Body)
-	b.target.Failed(w, r.WithContext(ctx), os.ErrDeadlineExceeded)
+	b.target.Failed(w, r.WithContext(flight.ctx), os.ErrDeadlineExceeded)
 	wantFault(t, w.Result(), http.StatusRequestTimeout, budget.CodeBodyRefused, "longer than 1m0s")
 }
 
@@ -148,8 +148,8 @@ func TestABodyStaysOpenForTheAttemptThatAnswers(t *testing.T) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}, nil
 	}
 	body := &late{begun: make(chan struct{})}
-	f := newTraffic().flight(httptest.NewRequest(http.MethodPost, "/mcp", nil), nil)
-	f.place.begins = true
+	f := newTraffic().flight(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", nil), nil)
+	f.route.begins = true
 	request, err := http.NewRequestWithContext(f.ctx, http.MethodPost, backend.URL, body)
 	if err != nil {
 		t.Fatal(err)

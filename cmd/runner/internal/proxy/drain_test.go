@@ -145,8 +145,8 @@ func TestCallsOverTheBudgetEndInAnError(t *testing.T) {
 func TestWhatBeginsAfterTheEndIsEnded(t *testing.T) {
 	traffic := newTraffic()
 	traffic.cancel()
-	flight, ctx := traffic.begin(new(http.Request), nil)
-	if !flight.drained() || ctx.Err() == nil {
+	flight := traffic.begin(t.Context(), new(http.Request), nil)
+	if !flight.drained() || flight.ctx.Err() == nil {
 		t.Error("it was let go")
 	}
 	traffic.end(flight)
@@ -155,8 +155,8 @@ func TestWhatBeginsAfterTheEndIsEnded(t *testing.T) {
 func TestWaitCountsCallsAndNotStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		traffic := newTraffic()
-		traffic.begin(&http.Request{Method: http.MethodGet}, nil)
-		call, _ := traffic.begin(&http.Request{Method: http.MethodPost}, nil)
+		traffic.begin(t.Context(), &http.Request{Method: http.MethodGet}, nil)
+		call := traffic.begin(t.Context(), &http.Request{Method: http.MethodPost}, nil)
 		waited := make(chan struct{})
 		go func() {
 			defer close(waited)

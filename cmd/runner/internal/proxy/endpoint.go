@@ -64,8 +64,8 @@ type endpoint struct {
 // endpointOf is the body of the answer to a request that may open such a stream.
 func (t *target) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
 	sealing := newEndpoint(body, func(id string) (string, error) {
-		sealed, err := t.config.Sessions.Keys.Seal(f.place.caller, session.Session{
-			Pod: f.place.pod, ID: id, Issued: t.now(), Content: t.content,
+		sealed, err := t.config.Sessions.Keys.Seal(f.route.caller, session.Session{
+			Pod: f.pod(), ID: id, Issued: t.now(), Content: t.content,
 		})
 		if err != nil {
 			t.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)

@@ -12,8 +12,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"time"
-
-	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 )
 
 // An event stream that a GET has opened may be silent for hours. While it is in the hands of net/http it takes the
@@ -29,9 +27,13 @@ const (
 	lastRead = 500 * time.Millisecond
 )
 
-// held is the ResponseWriter of a request for a stream. It writes nothing once the stream has been taken.
-type held struct {
+// takeover is the ResponseWriter of a request whose stream can be taken over. It writes nothing once the stream has
+// been taken.
+type takeover struct {
 	http.ResponseWriter
+	client context.Context //nolint:containedctx // one request's; ends when the client leaves, not with the handler
+	left   context.CancelCauseFunc
+	stay   func() bool    // ends client no more with the handler; false where it has ended
 	answer *http.Response // the backend's, once it is taken
 	stream io.ReadCloser  // its body
 	filter Filter         // nil where none stands between
@@ -47,104 +49,101 @@ type Filter interface {
 	Follow(to http.ResponseWriter) (end func(), follows bool)
 }
 
-// hold returns a writer for a request whose stream can be taken: over HTTP/1.1, whose connection is the request's
-// alone.
-func hold(w http.ResponseWriter, r *http.Request) *held {
-	_, ok := w.(http.Hijacker)
+// newTakeover is nil for a request whose stream cannot be taken over: it can over HTTP/1.1, whose connection is the
+// request's alone.
+func newTakeover(w *outcome, r *http.Request) *takeover {
+	_, ok := w.ResponseWriter.(http.Hijacker)
 	if !ok || r.Method != http.MethodGet || r.ProtoMajor != 1 || r.ProtoMinor != 1 {
 		return nil
 	}
-	return &held{ResponseWriter: w}
+	// The server ends the context of a request whose connection is taken over.
+	client, left := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	asked := r.Context() // and not the request, whose headers would be kept
+	stay := context.AfterFunc(asked, func() { left(context.Cause(asked)) })
+	return &takeover{ResponseWriter: w, client: client, left: left, stay: stay}
 }
 
 // take leaves the answer without a body. What is between the proxy and the client must see the body: where it is no
 // Filter, nothing is taken.
-func (h *held) take(response *http.Response) {
-	if h == nil || response.StatusCode != http.StatusOK || len(response.Trailer) > 0 {
+func (o *takeover) take(response *http.Response) {
+	if o == nil || response.StatusCode != http.StatusOK || len(response.Trailer) > 0 {
 		return
 	}
-	h.answer, h.stream, response.Body = response, response.Body, http.NoBody
+	o.answer, o.stream, response.Body = response, response.Body, http.NoBody
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (h *held) WriteHeader(status int) {
-	if h.stream == nil {
-		h.ResponseWriter.WriteHeader(status)
+func (o *takeover) WriteHeader(status int) {
+	if o.stream == nil {
+		o.ResponseWriter.WriteHeader(status)
 	}
 }
 
 // FlushError is for http.ResponseController.
-func (h *held) FlushError() error {
-	if h.stream != nil {
+func (o *takeover) FlushError() error {
+	if o.stream != nil {
 		return nil
 	}
-	return http.NewResponseController(h.ResponseWriter).Flush()
+	return http.NewResponseController(o.ResponseWriter).Flush()
 }
 
 // Unwrap is for http.ResponseController.
-func (h *held) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+func (o *takeover) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// unfiltered tells a flight of its writer, if nothing stands between.
-func unfiltered(next http.Handler) http.Handler {
+// offerTakeover is the stage that lets the stream of a flight be taken over, unless something other than a Filter
+// stands between the backend and the client.
+func offerTakeover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		w := to
 		filter, filtered := w.(Filter)
 		if filtered {
 			w = filter.Unwrap()
 		}
-		if h, ok := w.(*held); ok {
-			h.filter = filter
-			flightOf(r.Context()).held = h
+		if o, ok := w.(*takeover); ok {
+			o.filter = filter
+			flightOf(r.Context()).takeover = o
 		}
 		next.ServeHTTP(to, r)
 	})
 }
 
-// open passes a request on that may open a stream.
-func (t *target) open(h *held, r *http.Request, next http.Handler) {
-	// The server ends the context of a request whose connection is taken over.
-	client, left := context.WithCancelCause(context.WithoutCancel(r.Context()))
-	asked := r.Context() // and not the request, whose headers would be kept
-	follows := context.AfterFunc(asked, func() { left(context.Cause(asked)) })
-	flight, ctx := t.proxy.traffic.begin(r.WithContext(client), nil)
-	end := func() {
-		follows()
-		left(nil)
-		t.proxy.traffic.end(flight)
-	}
-	taken := false
-	defer func() {
-		if taken {
-			return
-		}
-		if h.stream != nil {
-			_ = h.stream.Close() //nolint:errcheck // nobody reads it
-		}
-		end()
-	}()
-	next.ServeHTTP(h, r.WithContext(pipeline.New(t, h, r, t.proxy.memory).In(ctx)))
-	if h.stream == nil {
+// end gives up what was not taken over.
+func (o *takeover) end() {
+	if o == nil {
 		return
 	}
-	if !follows() {
+	if o.stream != nil {
+		_ = o.stream.Close() //nolint:errcheck // nobody reads it
+	}
+	o.stay()
+	o.left(nil)
+}
+
+// takeOver goes on with a stream whose handler returns. It reports whether there is one, which then ends the flight.
+func (t *target) takeOver(o *takeover, f *flight) bool {
+	if o == nil || o.stream == nil {
+		return false
+	}
+	if !o.stay() {
 		panic(http.ErrAbortHandler) // the client has left
 	}
-	s := &idle{body: h.stream, buffers: t.proxy.buffers, log: t.config.Log}
-	if !s.follow(h.filter) {
+	s := &idle{body: o.stream, buffers: t.proxy.buffers, log: t.config.Log}
+	if !s.follow(o.filter) {
 		panic(http.ErrAbortHandler)
 	}
-	answer := statusAndHeaders(h.Header())
-	conn, _, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	answer := statusAndHeaders(o.Header())
+	conn, _, err := http.NewResponseController(o.ResponseWriter).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	taken, s.conn = true, conn
-	flight.take(conn)
-	// What is still known of the request must not keep the server's buffers, nor headers.
-	h.ResponseWriter, h.filter, h.answer.Header, h.answer.Request = nil, nil, nil, nil
-	flight.request = &http.Request{Method: r.Method}
-	go s.watch(left)
-	go s.pass(answer, end)
+	s.conn = conn
+	f.take(conn)
+	// What is still known of the request must not keep the server's buffers, nor headers. The body keeps the answer.
+	o.answer.Header, o.answer.Request, f.takeover = nil, nil, nil
+	f.request = &http.Request{Method: f.request.Method}
+	go s.watch(o.left)
+	go s.pass(answer, func() { t.proxy.traffic.end(f) })
+	return true
 }
 
 // idle is a stream whose connection has been taken over.

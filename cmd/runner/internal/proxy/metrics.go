@@ -69,13 +69,6 @@ func (p *Proxy) Metrics() []prometheus.Collector {
 	}
 }
 
-// count returns how many calls are on their way, and how many streams are open.
-func (t *traffic) count() (calls, streams int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.calls, len(t.flights) - t.calls
-}
-
 // outcome is the ResponseWriter of one request, whose answer is counted.
 type outcome struct {
 	http.ResponseWriter
@@ -87,62 +80,69 @@ type outcome struct {
 	whole   bool // the handler has returned
 }
 
-func (m *metrics) begin(w http.ResponseWriter, r *http.Request) *outcome {
-	return &outcome{ResponseWriter: w, metrics: m, request: r, began: time.Now()}
+// count is the stage that counts requests. Those behind it write to an outcome.
+func (m *metrics) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o := &outcome{ResponseWriter: w, metrics: m, request: r, began: time.Now()}
+		defer o.end()
+		defer o.begun()
+		next.ServeHTTP(o, r)
+		o.whole = true
+	})
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (c *outcome) WriteHeader(status int) {
-	if c.status == 0 && status >= http.StatusOK {
-		c.status = status
+func (o *outcome) WriteHeader(status int) {
+	if o.status == 0 && status >= http.StatusOK {
+		o.status = status
 	}
-	c.ResponseWriter.WriteHeader(status)
+	o.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
-func (c *outcome) Write(p []byte) (int, error) {
-	if c.status == 0 {
-		c.status = http.StatusOK
+func (o *outcome) Write(p []byte) (int, error) {
+	if o.status == 0 {
+		o.status = http.StatusOK
 	}
-	return c.ResponseWriter.Write(p)
+	return o.ResponseWriter.Write(p)
 }
 
 // Unwrap is for http.ResponseController.
-func (c *outcome) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (o *outcome) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // begun sends what there is of an answer that breaks off. The server would cut the connection without it.
-func (c *outcome) begun() {
-	if !c.whole && c.status != 0 {
-		_ = http.NewResponseController(c.ResponseWriter).Flush() //nolint:errcheck // the client may have left
+func (o *outcome) begun() {
+	if !o.whole && o.status != 0 {
+		_ = http.NewResponseController(o.ResponseWriter).Flush() //nolint:errcheck // the client may have left
 	}
 }
 
 // end counts the request.
-func (c *outcome) end() {
-	method := c.request.Method
+func (o *outcome) end() {
+	method := o.request.Method
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions:
 	default:
 		method = "other"
 	}
-	c.metrics.requests.WithLabelValues(method, c.code()).Inc()
-	if method == http.MethodPost && c.request.Header.Get(protocol.HeaderMethod) != protocol.MethodListen {
-		c.metrics.duration.Observe(time.Since(c.began).Seconds())
+	o.metrics.requests.WithLabelValues(method, o.code()).Inc()
+	if method == http.MethodPost && o.request.Header.Get(protocol.HeaderMethod) != protocol.MethodListen {
+		o.metrics.duration.Observe(time.Since(o.began).Seconds())
 	}
 }
 
-func (c *outcome) code() string {
+func (o *outcome) code() string {
 	switch {
-	case (!c.whole || c.status == 0) && c.request.Context().Err() != nil:
+	case (!o.whole || o.status == 0) && o.request.Context().Err() != nil:
 		return codeLeft
-	case !c.whole:
+	case !o.whole:
 		return codeAborted
-	case c.denied:
+	case o.denied:
 		return codeDenied
-	case c.status == 0:
+	case o.status == 0:
 		return strconv.Itoa(http.StatusOK) // what net/http sends for nothing
-	case http.StatusText(c.status) == "":
+	case http.StatusText(o.status) == "":
 		return codeOther
 	}
-	return strconv.Itoa(c.status)
+	return strconv.Itoa(o.status)
 }

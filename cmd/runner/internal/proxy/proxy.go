@@ -45,6 +45,8 @@ type Proxy struct {
 
 	targets map[string]*target // by the path of the MCP endpoint
 	first   *target            // whose gate refuses what is at no target's path
+	// chain is all stages, and inside the same without who may call and what.
+	chain, inside http.Handler
 
 	draining atomic.Bool
 }
@@ -70,30 +72,37 @@ func New(process Process, targets map[string]Config) *Proxy {
 	for path, config := range targets {
 		p.targets[path] = newTarget(p, path, config)
 	}
+	p.chain = p.metrics.count(p.choose(func(t *target) http.Handler { return t.chain }))
+	p.inside = p.metrics.count(p.choose(func(t *target) http.Handler { return t.inside }))
 	p.first = p.targets[slices.Min(slices.Collect(maps.Keys(targets)))]
 	return p
 }
 
-// choose finds the target of a request.
-func (p *Proxy) choose(r *http.Request) *target {
-	if t, known := p.targets[r.URL.Path]; known {
-		return t
-	}
-	return p.first
+// choose is the stage that finds the target of a request, whose chain it goes on with.
+func (p *Proxy) choose(chain func(*target) http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t, known := p.targets[r.URL.Path]
+		if !known {
+			t = p.first
+		}
+		chain(t).ServeHTTP(w, r)
+	})
 }
 
 // ServeHTTP judges a request, passes it on, and counts it.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.count(w, r, p.choose(r).chain) }
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.chain.ServeHTTP(w, r) }
 
 // Inside is the proxy without who may call and what, for questions of the process's own.
-func (p *Proxy) Inside() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.count(w, r, p.choose(r).inside) })
-}
+func (p *Proxy) Inside() http.Handler { return p.inside }
 
-func (p *Proxy) count(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	c := p.metrics.begin(w, r)
-	defer c.end()
-	defer c.begun()
-	next.ServeHTTP(c, r)
-	c.whole = true
+// Server serves the proxy. It has no write timeout: a stream lasts as long as
+// both ends want it.
+func (p *Proxy) Server() *http.Server {
+	return &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    MaxRequestHeader,
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
 }

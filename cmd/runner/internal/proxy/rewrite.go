@@ -77,10 +77,10 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 		}
 	}
 	switch f := flightOf(r.Out.Context()); {
-	case f.place.old:
-		r.Out.URL.RawQuery = withOldID(r.In.URL, f.place.own)
-	case f.place.own != "":
-		r.Out.Header[protocol.HeaderSession] = []string{f.place.own}
+	case f.route.old:
+		r.Out.URL.RawQuery = withOldID(r.In.URL, f.route.own)
+	case f.route.own != "":
+		r.Out.Header[protocol.HeaderSession] = []string{f.route.own}
 	}
 	if t.config.Bridged {
 		if who := pipeline.Of(r.In.Context()).Share(); who != "" {

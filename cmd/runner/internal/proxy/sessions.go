@@ -43,14 +43,14 @@ type Sessions struct {
 // content: while one rolls out, proxies of both serve, and pods of both.
 const rolloutTime = 10 * time.Minute
 
-// place is where a request has to go.
-type place struct {
+// route is where a request has to go.
+type route struct {
 	// named is the client's session id, own the backend's; empty for none.
 	named, own string
 	// caller is who sent the request, where that matters.
 	caller session.Caller
-	// pod keeps the session, or has been chosen for a request that may begin one, and is called there; the
-	// zero AddrPort leaves the choice to the backend's Service, or is for a server elsewhere.
+	// pod keeps the session, and is called there; the zero AddrPort leaves the choice to the transport, or is for a
+	// server elsewhere.
 	pod netip.AddrPort
 	// begins says that the request may begin a session: any pod would do. opens says that
 	// this is one of the transport HTTP+SSE, and old that the query names such a session.
@@ -67,7 +67,8 @@ func (t *target) route(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := flightOf(r.Context())
-		if fault := t.place(r, f); fault != nil {
+		var fault *jsonrpc.Fault
+		if f.route, fault = t.findRoute(r, f.ours); fault != nil {
 			Answer(w, fault, nil)
 			return
 		}
@@ -75,66 +76,65 @@ func (t *target) route(next http.Handler) http.Handler {
 	})
 }
 
-// place finds where a request has to go. Requests of revision 2026-07-28 have no
+// findRoute finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
-func (t *target) place(r *http.Request, f *flight) *jsonrpc.Fault {
+func (t *target) findRoute(r *http.Request, ours bool) (found route, fault *jsonrpc.Fault) {
 	ids, old := r.Header[protocol.HeaderSession], oldIDs(r)
-	f.place.old = len(old) > 0
-	if f.place.old && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !f.ours {
+	found.old = len(old) > 0
+	if found.old && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !ours {
 		ids = append(ids[:len(ids):len(ids)], old...)
 	}
 	switch {
 	case len(ids) == 0:
-		if f.place.opens = t.pods != nil && opensOld(r); f.place.opens ||
-			r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header) {
-			f.place.begins, f.place.caller = true, callerOf(r)
+		found.opens = t.pods != nil && opensOld(r)
+		found.begins = found.opens || r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header)
+		if found.begins {
+			found.caller = callerOf(r)
 		}
-		return nil
+		return found, nil
 	case len(ids) > 1:
-		return errSessionUnknown
+		return found, errSessionUnknown
 	}
-	caller := callerOf(r)
-	s, err := t.config.Sessions.Keys.Open(caller, ids[0])
+	found.named, found.caller = ids[0], callerOf(r)
+	s, err := t.config.Sessions.Keys.Open(found.caller, ids[0])
 	switch {
 	case errors.Is(err, session.ErrUnknown):
-		return errSessionUnknown
+		return found, errSessionUnknown
 	case err != nil:
-		return noKey(err)
+		return found, noKey(err)
 	}
-	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod, old: f.place.old}
+	found.own, found.pod = s.ID, s.Pod
 	switch {
 	case s.Pod.IsValid() != (t.pods != nil):
-		return errSessionUnknown
+		return found, errSessionUnknown
 	case t.config.Sessions.Self.IsValid():
 		// Which proxies there are is not known. One that has gone does not answer, and what
 		// has its address now has no key.
-		f.place.brief = true
-		return nil
+		found.brief = true
 	case t.pods != nil:
-		return t.placeAtPod(r, f, s)
+		found.brief, fault = t.atPod(r.Context(), s)
 	case s.Content != t.content: // it was begun with another server, whose ids are not for this one
-		return errSessionUnknown
+		fault = errSessionUnknown
 	}
-	return nil
+	return found, fault
 }
 
-// placeAtPod judges whether the pod of a session is still there.
-func (t *target) placeAtPod(r *http.Request, f *flight, s session.Session) *jsonrpc.Fault {
+// atPod judges whether the pod of a session is still there, and whether that is known for so short that it may be gone.
+func (t *target) atPod(ctx context.Context, s session.Session) (brief bool, fault *jsonrpc.Fault) {
 	now := t.pods.now()
 	if s.Content != t.content && now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime {
-		return errSessionGone
+		return false, errSessionGone
 	}
-	has, some, err := t.pods.has(r.Context(), s.Pod.Addr())
-	f.place.brief = !has
+	has, some, err := t.pods.has(ctx, s.Pod.Addr())
 	switch {
 	case err != nil:
-		return t.unreached(err)
+		fault = t.unreached(err)
 	case !has && some && (now.Sub(s.Issued) > dnsMemory || t.pods.left(s.Pod.Addr())):
-		return errSessionGone // a call must not be at a pod when that ends
+		fault = errSessionGone // a call must not be at a pod when that ends
 	case !has && now.Sub(s.Issued) > dnsMemory:
-		return t.unreached(errNoPods)
+		fault = t.unreached(errNoPods)
 	}
-	return nil
+	return !has, fault
 }
 
 // named replaces the id in the answer to a request. An error fails the request.
@@ -145,17 +145,17 @@ func (t *target) named(response *http.Response) error {
 	}
 	f := flightOf(response.Request.Context())
 	switch {
-	case f.place.own != "" && ids[0] == f.place.own:
-		ids[0] = f.place.named // in place: a new slice would cost each call
+	case f.route.own != "" && ids[0] == f.route.own:
+		ids[0] = f.route.named // in place: a new slice would cost each call
 		response.Header[protocol.HeaderSession] = ids[:1]
 		return nil
-	case f.place.own == "" && !f.place.begins, f.place.opens, f.place.old:
+	case f.route.own == "" && !f.route.begins, f.route.opens, f.route.old:
 		// Revision 2026-07-28 has no sessions, and where this one is is not known.
 		delete(response.Header, protocol.HeaderSession)
 		return nil
 	}
-	id, err := t.config.Sessions.Keys.Seal(f.place.caller, session.Session{
-		Pod: f.place.pod, ID: ids[0], Issued: t.now(), Content: t.content,
+	id, err := t.config.Sessions.Keys.Seal(f.route.caller, session.Session{
+		Pod: f.pod(), ID: ids[0], Issued: t.now(), Content: t.content,
 	})
 	if err != nil {
 		t.endUnsealed(response.Request, ids[0])
@@ -221,13 +221,13 @@ func noKey(err error) *jsonrpc.Fault {
 // lost reports whether a request failed because nobody is at its session's pod any
 // more: nothing of it was sent.
 func (f *flight) lost(err error) bool {
-	if f.place.own == "" || !f.place.pod.IsValid() || !undialled(err) {
+	if f.route.own == "" || !f.route.pod.IsValid() || !undialled(err) {
 		return false
 	}
 	if _, busy := errors.AsType[unshaken](err); busy {
 		return false
 	}
-	return f.place.brief || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH)
+	return f.route.brief || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
 // undialled reports whether a request failed before anything of it was sent.

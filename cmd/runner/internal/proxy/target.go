@@ -115,7 +115,7 @@ func newTarget(p *Proxy, path string, config Config) *target {
 		// broke; both are in the caller's hands already.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	translated := pipeline.Chain(unfiltered(t.reverse), t.translate, t.route)
+	translated := pipeline.Chain(t.reverse, t.translate, t.route, offerTakeover)
 	t.chain = pipeline.Chain(translated, t.gate, t.track, config.Authenticate, t.admit, config.Authorize)
 	t.inside = pipeline.Chain(translated, t.gate, t.track)
 	return t
@@ -176,21 +176,29 @@ func (t *target) judge(r *http.Request) *jsonrpc.Fault {
 // track makes the Call, and has a drain wait for its end.
 func (t *target) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
-		w := to.(*outcome) //nolint:forcetypeassert // which counts, and comes before
-		if h := hold(w.ResponseWriter, r); h != nil && t.proxy.standard&StandardStreams == 0 {
-			h.ResponseWriter = w
-			t.open(h, r, next)
-			if h.answer != nil {
-				w.status = h.answer.StatusCode
-			}
-			return
-		}
+		counted := to.(*outcome) //nolint:forcetypeassert // the stage that counts comes before
 		// The server's own writer is told of a body that is too large.
-		call := pipeline.New(t, w.ResponseWriter, r, t.proxy.memory)
-		flight, ctx := t.proxy.traffic.begin(r, call.Body)
-		defer t.proxy.traffic.end(flight)
-		next.ServeHTTP(w, r.WithContext(call.In(ctx)))
-		w.denied = flight.denied
+		call := pipeline.New(t, counted.ResponseWriter, r, t.proxy.memory)
+		w, client := to, r.Context()
+		var o *takeover
+		if t.proxy.standard&StandardStreams == 0 {
+			o = newTakeover(counted, r)
+		}
+		if o != nil {
+			w, client = o, o.client
+		}
+		f, taken := t.proxy.traffic.begin(client, r, call.Body), false
+		defer func() {
+			if !taken {
+				o.end()
+				t.proxy.traffic.end(f)
+			}
+		}()
+		next.ServeHTTP(w, r.WithContext(call.In(f.ctx)))
+		counted.denied = f.denied
+		if taken = t.takeOver(o, f); taken {
+			counted.status = http.StatusOK
+		}
 	})
 }
 
@@ -220,7 +228,7 @@ func (t *target) translate(next http.Handler) http.Handler {
 	}
 	t.translator = t.config.Translate(next, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := r.Body.(*pipeline.Body)
-		flight := t.proxy.traffic.flight(r, body)
+		flight := t.proxy.traffic.flight(r.Context(), r, body)
 		defer flight.body.End()
 		defer flight.cancel(nil)
 		flight.ours = true
@@ -257,7 +265,7 @@ func (t *target) response(response *http.Response) error {
 			return err
 		}
 	}
-	if f := flightOf(response.Request.Context()); f.place.opens && eventStream(response) {
+	if f := flightOf(response.Request.Context()); f.route.opens && eventStream(response) {
 		response.Body = t.endpointOf(response.Body, f)
 	}
 	if eventStream(response) {
@@ -265,7 +273,7 @@ func (t *target) response(response *http.Response) error {
 		response.Header.Set("X-Accel-Buffering", "no")
 		flight := flightOf(response.Request.Context())
 		response.Body = newStream(response.Body, flight)
-		flight.held.take(response)
+		flight.takeover.take(response)
 	}
 	return nil
 }

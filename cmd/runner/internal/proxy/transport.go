@@ -89,10 +89,10 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	var response *http.Response
 	var err error
 	switch {
-	case f != nil && f.place.begins && t.pods != nil:
+	case f != nil && f.route.begins && t.pods != nil:
 		response, err = t.any(request, f)
-	case f != nil && f.place.pod.IsValid():
-		request.URL.Host = t.pods.place(f.place.pod).String()
+	case f != nil && f.route.pod.IsValid():
+		request.URL.Host = t.pods.place(f.route.pod).String()
 		response, err = t.young().RoundTrip(request)
 	default:
 		response, err = t.young().RoundTrip(request)
@@ -115,7 +115,7 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 		pods, err := t.pods.next(request.Context(), age)
 		for _, pod := range pods {
 			for _, place := range t.pods.places(pod) {
-				f.place.pod, request.URL.Host = place, place.String()
+				f.began, request.URL.Host = place, place.String()
 				body.again()
 				var response *http.Response
 				if response, err = t.young().RoundTrip(request); err == nil || !undialled(err) {

@@ -128,7 +128,7 @@ func TestAProxyThatIsBusyIsNotTakenForOneThatIsGone(t *testing.T) {
 			if err == nil {
 				_ = conn.Close()
 			}
-			f := &flight{place: place{own: "x", pod: netip.MustParseAddrPort("127.0.0.1:1"), brief: true}}
+			f := &flight{route: route{own: "x", pod: netip.MustParseAddrPort("127.0.0.1:1"), brief: true}}
 			if (err == nil) != row.connects || err != nil && (!undialled(err) || f.lost(err) != row.gone) {
 				t.Errorf("%v: connects %t, gone %t", err, err == nil, err != nil && f.lost(err))
 			}

@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+)
+
+// flight is one request on its way, from the stage track on until its answer has ended.
+type flight struct {
+	client  context.Context //nolint:containedctx // one request's; ends when the client leaves
+	ctx     context.Context //nolint:containedctx // one request's; ends also when the proxy ends it
+	cancel  context.CancelCauseFunc
+	request *http.Request
+	body    *pipeline.Body
+	traffic *traffic
+	conn    net.Conn // the client's, once the stream has been taken over; traffic.mu guards it
+
+	// route is where it goes, as the stage of this name finds it. The others only read it.
+	route route
+	// began is the pod that got a request which may begin a session: the transport chooses it.
+	began netip.AddrPort
+	ours  bool // not the client's own request, but one that the translator makes: no drain knows it
+
+	// What stages and the transport report to those that came before them.
+
+	denied   bool      // its calls are answered by Deny
+	leave    func()    // gives the caller's place back; nil where it has none
+	takeover *takeover // nil where the stream stays with net/http
+	leads    string    // the path to which the backend has led the request; empty for none
+}
+
+// take remembers a connection that the server does not know any more.
+func (f *flight) take(conn net.Conn) {
+	f.traffic.mu.Lock()
+	defer f.traffic.mu.Unlock()
+	f.conn = conn
+	f.traffic.taken++
+}
+
+// pod is where the session of the request is, or may begin; the zero AddrPort where no pod keeps sessions.
+func (f *flight) pod() netip.AddrPort { return cmp.Or(f.route.pod, f.began) }
+
+// answered says that the answer has passed. What may follow in the stream is no
+// call's: a drain does not wait for it.
+func (f *flight) answered() {
+	t := f.traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if stream, on := t.flights[f]; on && !stream {
+		t.flights[f] = true
+		t.calls--
+		t.tell()
+	}
+}
+
+// answersNoCall reports whether the request opens a stream on which the server sends what it likes, until one side ends
+// it.
+func (f *flight) answersNoCall() bool {
+	return f.request.Method == http.MethodGet || f.listening()
+}
+
+// listening reports whether the request is a subscriptions/listen of revision
+// 2026-07-28, which must name its method in this header.
+func (f *flight) listening() bool {
+	return f.request.Header.Get(protocol.HeaderMethod) == protocol.MethodListen
+}
+
+// drained reports whether the proxy ended the request.
+func (f *flight) drained() bool { return errors.Is(context.Cause(f.ctx), errDraining) }
+
+// deserted reports whether the client has left.
+func (f *flight) deserted() bool { return f.client.Err() != nil }
+
+type flightKey struct{}
+
+func flightOf(ctx context.Context) *flight {
+	return ctx.Value(flightKey{}).(*flight) //nolint:forcetypeassert // every request that reaches the backend has one
+}
+
+// traffic is all requests on their way.
+type traffic struct {
+	mu      sync.Mutex
+	flights map[*flight]bool // whether it answers no call
+	calls   int
+	taken   int // streams whose connections have been taken
+	over    bool
+	changed chan struct{}
+}
+
+func newTraffic() *traffic {
+	return &traffic{flights: map[*flight]bool{}, changed: make(chan struct{}, 1)}
+}
+
+// flight makes one that no drain knows. It ends with the context of its client.
+func (t *traffic) flight(client context.Context, r *http.Request, body *pipeline.Body) *flight {
+	ctx, cancel := context.WithCancelCause(client)
+	f := &flight{client: client, cancel: cancel, request: r, body: body, traffic: t}
+	f.ctx = context.WithValue(ctx, flightKey{}, f)
+	return f
+}
+
+// begin makes one that a drain waits for, until end.
+func (t *traffic) begin(client context.Context, r *http.Request, body *pipeline.Body) *flight {
+	f := t.flight(client, r, body)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flights[f] = f.answersNoCall()
+	if !t.flights[f] {
+		t.calls++
+	}
+	if t.over && r.Method != http.MethodDelete { // sessions are still ended
+		f.cancel(errDraining)
+		body.Stop()
+	}
+	return f
+}
+
+func (t *traffic) end(f *flight) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.flights[f] {
+		t.calls--
+	}
+	if f.conn != nil {
+		t.taken--
+	}
+	delete(t.flights, f)
+	f.cancel(nil)
+	f.body.End()
+	if f.leave != nil {
+		f.leave()
+	}
+	t.tell()
+}
+
+// count returns how many calls are on their way, and how many streams are open.
+func (t *traffic) count() (calls, streams int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls, len(t.flights) - t.calls
+}
+
+// tell wakes wait.
+func (t *traffic) tell() {
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when no call is on its way, or ctx ends.
+func (t *traffic) wait(ctx context.Context) { t.until(ctx, func() bool { return t.calls == 0 }) }
+
+// settle returns when every stream that was taken from the server has ended, or ctx ends.
+func (t *traffic) settle(ctx context.Context) { t.until(ctx, func() bool { return t.taken == 0 }) }
+
+func (t *traffic) until(ctx context.Context, done func() bool) {
+	for {
+		t.mu.Lock()
+		over := done()
+		t.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-t.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// cancel ends everything that is still on its way, and what comes after.
+func (t *traffic) cancel() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	for f := range t.flights {
+		f.cancel(errDraining)
+		f.body.Stop()
+	}
+}
+
+// hangUp closes the connections of what is still on its way, where the server cannot.
+func (t *traffic) hangUp() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f := range t.flights {
+		if f.conn != nil {
+			_ = f.conn.Close() //nolint:errcheck // nothing is left to do about it
+		}
+	}
+}
