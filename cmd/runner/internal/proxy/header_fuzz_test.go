@@ -353,10 +353,10 @@ func newTwoEnds(f *testing.F, trust bool) *twoEnds {
 		Backend: &url.URL{Scheme: "http", Host: "backend:80"}, Log: slog.New(slog.DiscardHandler),
 		AllowedOrigins: []string{"https://app.example.com"}, Hosts: []string{"echo-proxy"}, TrustForwardedHeaders: trust,
 	})
-	transport := p.first.backend.connections()
+	transport := p.targets["/mcp"].backend.connections()
 	transport.DialContext = e.dial
 	transport.ExpectContinueTimeout = time.Millisecond
-	p.first.reverse.Transport = transport
+	p.targets["/mcp"].reverse.Transport = transport
 	server := p.Server()
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

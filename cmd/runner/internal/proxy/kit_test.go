@@ -60,7 +60,7 @@ func front(t *testing.T, config Config, upstream string) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, proxy: alone(config), url: "http://" + listener.Addr().String(), served: make(chan error, 1)}
-	b.target = b.proxy.first
+	b.target = b.proxy.targets["/mcp"]
 	// A machine that is busy may take longer to connect than a call is to wait for in a cluster.
 	if config.Remote == nil {
 		b.target.backend.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, config.Backend.Host, "")

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
 // Process is what all targets share.
@@ -44,7 +46,6 @@ type Proxy struct {
 	started  time.Time
 
 	targets map[string]*target // by the path of the MCP endpoint
-	first   *target            // whose gate refuses what is at no target's path
 	// chain is all stages, and inside the same without who may call and what.
 	chain, inside http.Handler
 
@@ -70,20 +71,25 @@ func New(process Process, targets map[string]Config) *Proxy {
 		p.memory = budget.New(budget.Default)
 	}
 	for path, config := range targets {
-		p.targets[path] = newTarget(p, path, config)
+		p.targets[path] = newTarget(p, config)
 	}
 	p.chain = p.metrics.count(p.choose(func(t *target) http.Handler { return t.chain }))
 	p.inside = p.metrics.count(p.choose(func(t *target) http.Handler { return t.inside }))
-	p.first = p.targets[slices.Min(slices.Collect(maps.Keys(targets)))]
 	return p
 }
 
-// choose is the stage that finds the target of a request, whose chain it goes on with.
+// choose is the stage that finds the target of a request, whose chain it goes on with. It answers what is at no
+// target's path.
 func (p *Proxy) choose(chain func(*target) http.Handler) http.Handler {
+	paths := strings.Join(slices.Sorted(maps.Keys(p.targets)), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t, known := p.targets[r.URL.Path]
-		if !known {
-			t = p.first
+		if p.draining.Load() {
+			w.Header().Set("Connection", "close") // the next call finds another pod
+		}
+		t, served := p.targets[r.URL.Path]
+		if !served || r.URL.RawPath != "" {
+			Answer(w, jsonrpc.Fail(http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at %s", paths), nil)
+			return
 		}
 		chain(t).ServeHTTP(w, r)
 	})

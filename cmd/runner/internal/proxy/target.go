@@ -68,7 +68,6 @@ type Translator interface {
 // target is one server, and the stages that a call for it meets.
 type target struct {
 	proxy   *Proxy
-	path    string
 	config  Config
 	origins *origins
 	backend *transport
@@ -87,8 +86,8 @@ type target struct {
 // send the headers of each answer apart: one more write, and a goroutine.
 const flushInterval = 50 * time.Millisecond
 
-func newTarget(p *Proxy, path string, config Config) *target {
-	t := &target{proxy: p, path: path, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
+func newTarget(p *Proxy, config Config) *target {
+	t := &target{proxy: p, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
 	if s := config.Sessions; s != nil {
 		t.content = session.Content(s.Content)
 		switch {
@@ -121,12 +120,9 @@ func newTarget(p *Proxy, path string, config Config) *target {
 	return t
 }
 
-// gate answers what is no request of MCP for this target, from a page that may send it.
+// gate refuses what is no request of MCP, or comes from a page that may not send it.
 func (t *target) gate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if t.proxy.draining.Load() {
-			w.Header().Set("Connection", "close") // the next call finds another pod
-		}
 		preflight := t.origins.share(w, r)
 		if f := t.judge(r); f != nil {
 			if f.Status == http.StatusMethodNotAllowed {
@@ -156,8 +152,6 @@ func (t *target) gate(next http.Handler) http.Handler {
 // judge returns what is wrong with a request, or nil.
 func (t *target) judge(r *http.Request) *jsonrpc.Fault {
 	switch {
-	case r.URL.Path != t.path || r.URL.RawPath != "":
-		return jsonrpc.Fail(http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at %s", t.path)
 	case t.config.Refusal != "":
 		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNotEnforced, "%s", t.config.Refusal)
 	case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodDelete &&

@@ -158,7 +158,8 @@ func TestNothingOfATargetReachesAnother(t *testing.T) {
 			t.Errorf("the metadata at %q: %s", path, text)
 		}
 	}
-	if status, _, text := send(http.MethodPost, "/two", two.token, "", hello); status != http.StatusNotFound {
+	if status, _, text := send(http.MethodPost, "/two", two.token, "", hello); status != http.StatusNotFound ||
+		!strings.Contains(text, "the MCP endpoint is at /one, /same, /two/mcp") {
 		t.Errorf("at no target's path: HTTP %d with %s", status, text)
 	}
 }
