@@ -112,7 +112,7 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	var ready []func(context.Context) bool
 	for path, to := range s.targets {
 		prober := &probe.Prober{Server: to.Run(), Endpoint: to.Endpoint(), Dial: door.Dial, Version: version}
-		ready = append(ready, prober.Ready())
+		ready = append(ready, prober.Ready)
 		if path == s.runner.Run.Proxy.Path { // whose backend it applies
 			loop := backendloop.Loop{
 				Runner: s.runner, UserAgent: userAgent(), Ask: prober.Ask, Observe: to.Observe, Log: logger,

@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
@@ -31,25 +32,37 @@ var errTooMuch = errors.New("the backend's answers are longer than 2 MiB or hold
 type asking struct {
 	http.Client
 	transport *http.Transport
+	session   *mcp.ClientSession // nil where none came about
+	bridged   bool
 	// read and values are what was read of all answers.
 	read, values atomic.Int64
-	// last is the last answer to a message.
+	// last is the last answer to a message, never nil.
 	last atomic.Pointer[reply]
 }
 
-// newAsking makes a client that connects by dial, whatever host it asks for.
-func newAsking(dial func(ctx context.Context, network, address string) (net.Conn, error)) *asking {
+// begin begins a session by Dial, whatever host is asked for. With an error there is none, and last is why. Let it end.
+func (p *Prober) begin(ctx context.Context) (*asking, error) {
 	// No Proxy: the backend is a neighbour, whatever the environment says.
-	a := &asking{transport: &http.Transport{MaxResponseHeaderBytes: proxy.MaxHeader, DialContext: dial}}
+	a := &asking{
+		transport: &http.Transport{MaxResponseHeaderBytes: proxy.MaxHeader, DialContext: p.Dial}, bridged: p.Server.Bridged(),
+	}
+	a.last.Store(&reply{})
 	a.Client = http.Client{
 		Transport:     a,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return a
+	var err error
+	a.session, err = p.connect(ctx, a, "")
+	return a, err
 }
 
-// end lets go of the connections.
-func (a *asking) end() { a.transport.CloseIdleConnections() }
+// end ends the session, and closes the connections.
+func (a *asking) end() {
+	if a.session != nil {
+		_ = a.session.Close() //nolint:errcheck // it was asked all there is
+	}
+	a.transport.CloseIdleConnections()
+}
 
 // full reports whether no more is read of the backend's answers.
 func (a *asking) full() bool { return a.read.Load() >= maxAnswers || a.values.Load() >= maxValues }
@@ -66,7 +79,7 @@ func (a *asking) explain(err error) error {
 // RoundTrip bounds the body of the answer, and keeps what it was.
 func (a *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodPost {
-		a.last.Store(nil)
+		a.last.Store(&reply{})
 	}
 	response, err := a.transport.RoundTrip(request)
 	if err != nil {
@@ -74,7 +87,7 @@ func (a *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response.Body = &bounded{ReadCloser: response.Body, of: a}
 	if request.Method == http.MethodPost {
-		a.last.Store(replyOf(response))
+		a.last.Store(replyOf(response, a.bridged))
 	}
 	return response, nil
 }

@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"time"
 
@@ -22,37 +21,20 @@ const detectionTime = 15 * time.Second
 // which a call without a session does not need.
 var errOneEra = errors.New("clients of one era alone are served")
 
-// detection is for how long clients of one era alone are served.
-type detection struct{ since time.Time }
-
-// over reports whether both are not waited for any more.
-func (d *detection) over() bool {
-	if d.since.IsZero() {
-		d.since = time.Now()
-	}
-	return time.Since(d.since) >= detectionTime
-}
-
 // Ready reports whether calls find an endpoint, of clients of either era: MCP answers, or something that may take
 // another message than the runner's. What is refused whatever is called is served: the refusal is the answer.
-func (p *Prober) Ready() func(context.Context) bool {
-	detected := &detection{}
-	return func(ctx context.Context) bool {
-		if len(p.Server.NotEnforced) > 0 {
-			return true
-		}
-		err := p.reached(ctx)
-		return err == nil || errors.Is(err, errOneEra) && detected.over()
-	}
+func (p *Prober) Ready(ctx context.Context) bool {
+	return len(p.Server.NotEnforced) > 0 || p.reached(ctx) == nil
 }
 
 // agreed are the revisions that the backend was seen to speak, with what was said at the begin of its session: the one
-// of session, and the legacy one if that is offered as well. The error is errOneEra, where that may change: the proxy
-// translates, and agrees to revisions of both eras with any backend that it knows and that begins sessions.
+// of session, and the legacy one if that is offered as well. The error is errOneEra, where that may change and is still
+// waited for: the proxy translates, and agrees to revisions of both eras with any backend that it knows and that begins
+// sessions.
 func (p *Prober) agreed(
-	ctx context.Context, client *asking, session *mcp.ClientSession,
+	ctx context.Context, client *asking,
 ) (seen []string, begun *mcp.InitializeResult, err error) {
-	first := session.InitializeResult().ProtocolVersion
+	first := client.session.InitializeResult().ProtocolVersion
 	seen = []string{first}
 	if first > protocol.Legacy {
 		if legacy, err := p.connect(ctx, client, protocol.Legacy); err == nil {
@@ -61,15 +43,12 @@ func (p *Prober) agreed(
 			_ = legacy.Close() //nolint:errcheck // it was asked all there is
 		}
 	}
-	if first < protocol.Modern || begun == nil && !client.last.Load().lasts() {
-		err = errOneEra
+	if first < protocol.Modern || begun == nil && !client.last.Load().stays() {
+		p.oneEra.Do(func() { p.oneEraSince = time.Now() })
+		if time.Since(p.oneEraSince) < detectionTime {
+			err = errOneEra
+		}
 	}
 	slices.Sort(seen)
 	return slices.DeleteFunc(slices.Compact(seen), func(v string) bool { return v == "" }), begun, err
-}
-
-// lasts reports whether an answer that refuses a session is the same the next moment: of a backend that has none for
-// this client, or of a proxy without a key for their ids.
-func (r *reply) lasts() bool {
-	return r != nil && (r.noSessions() || !r.ours() && r.status < http.StatusInternalServerError)
 }

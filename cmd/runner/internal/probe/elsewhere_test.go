@@ -8,11 +8,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,7 +81,7 @@ func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
 		*facts.Tools != 1 {
 		t.Errorf("it learned %+v, %v", facts, err)
 	}
-	if !s.Ready()(t.Context()) {
+	if !s.Ready(t.Context()) {
 		t.Error("it is not ready")
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/mcp",
@@ -161,7 +161,7 @@ func TestAServerThatIsDownIsToldApartFromOneThatRefuses(t *testing.T) {
 				!strings.Contains(f.Message, tc.says) {
 				t.Errorf("it says %+v (%v), want %s: %s", f, err, tc.reason, tc.says)
 			}
-			if s.Ready()(t.Context()) {
+			if s.Ready(t.Context()) {
 				t.Error("it is ready")
 			}
 			if strings.Contains(facts.Answers.Message+err.Error(), "ours") {
@@ -190,43 +190,30 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 
 // A server elsewhere sends no event: that it goes is learned by asking.
 func TestAServerElsewhereIsAskedAgain(t *testing.T) {
-	server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "one"},
-		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return nil, nil, nil
-		})
-	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
-	var closed atomic.Bool
-	s := elsewhere(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if closed.Load() {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		sdk.ServeHTTP(w, r)
-	}))
-	s.again = 50 * time.Millisecond
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	told := make(chan backend.Facts)
-	var asking sync.WaitGroup
-	defer func() { cancel(); asking.Wait() }()
-	asking.Go(func() {
+	synctest.Test(t, func(t *testing.T) {
+		server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
+		sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+			&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
+		closed := false
+		s := inMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if closed {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			sdk.ServeHTTP(w, r)
+		}))
+		s.Server.Remote = &runconfig.Remote{}
+		ctx, cancel := context.WithCancel(t.Context())
+		var told []metav1.ConditionStatus
 		s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) {
-			select {
-			case told <- facts:
-			case <-ctx.Done():
+			told, closed = append(told, facts.Answers.Status), !closed
+			if len(told) == 3 {
+				cancel()
 			}
 		})
-	})
-	for _, want := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionTrue} {
-		select {
-		case facts := <-told:
-			if facts.Answers.Status != want {
-				t.Errorf("it tells %+v, want %s", facts, want)
-			}
-		case <-ctx.Done():
-			t.Fatalf("it did not tell %s", want)
+		want := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionTrue}
+		if !slices.Equal(told, want) {
+			t.Errorf("it tells %v, want %v", told, want)
 		}
-		closed.Store(!closed.Load())
-	}
+	})
 }

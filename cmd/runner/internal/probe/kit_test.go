@@ -32,16 +32,28 @@ func at(t *testing.T, handler http.Handler) *bench {
 	s := httptest.NewServer(handler)
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	address := s.Listener.Addr().String()
-	return &bench{address: address, Prober: &Prober{
-		Endpoint: "http://echo-proxy.team.svc:8000/mcp",
-		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, address)
-		},
+	return &bench{address: address, Prober: asks(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	})}
+}
+
+// inMemory is a server without an address, in a bubble of synctest.
+func inMemory(t *testing.T, handler http.Handler) *bench {
+	t.Helper()
+	door, server := NewDoor(), &http.Server{Handler: handler}
+	go func() { _ = server.Serve(door) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return &bench{Prober: asks(door.Dial)}
+}
+
+func asks(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Prober {
+	return &Prober{
+		Endpoint: "http://echo-proxy.team.svc:8000/mcp", Dial: dial,
 		Server: runconfig.Target{
 			Server:  runconfig.Server{Namespace: "team", Name: "echo"},
 			Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
 		},
-	}}
+	}
 }
 
 // through puts the real proxy between the prober and a backend.

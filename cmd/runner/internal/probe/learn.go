@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -59,7 +60,9 @@ type Prober struct {
 	// Version is the program's, which servers are told.
 	Version string
 
-	again time.Duration // askAgain if zero
+	// oneEraSince is when clients of one era alone were served first.
+	oneEra      sync.Once
+	oneEraSince time.Time
 }
 
 // Ask asks the server until it has answered or ctx ends. It tells what it learned, and before that why nothing could
@@ -69,15 +72,12 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 	if len(p.Server.NotEnforced) > 0 {
 		return // nothing reaches the backend
 	}
-	told, detected := backend.Facts{}, &detection{}
+	told := backend.Facts{}
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
 		facts, err := p.learn(ctx)
 		if ctx.Err() != nil {
 			return
-		}
-		if errors.Is(err, errOneEra) && detected.over() {
-			err = nil
 		}
 		wait := pause
 		pause = min(2*pause, lastPause)
@@ -94,7 +94,7 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 				told = facts
 				tell(facts)
 			}
-			attempt, began, pause, wait = 0, time.Now(), firstPause, cmp.Or(p.again, askAgain)
+			attempt, began, pause, wait = 0, time.Now(), firstPause, askAgain
 		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
 			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error",
 				printable.Line(err.Error(), maxName))
@@ -135,17 +135,15 @@ var errUnreached = errors.New("there is no endpoint")
 func (p *Prober) reached(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime(p.Server))
 	defer cancel()
-	client := newAsking(p.Dial)
+	client, err := p.begin(ctx)
 	defer client.end()
-	session, err := p.connect(ctx, client, "")
 	if err != nil {
 		if r := client.last.Load(); r.refused() && (p.Server.Remote == nil || !r.barred()) {
 			return nil
 		}
 		return errUnreached
 	}
-	defer session.Close() //nolint:errcheck // it was asked all there is
-	_, _, err = p.agreed(ctx, client, session)
+	_, _, err = p.agreed(ctx, client)
 	return err
 }
 
@@ -154,9 +152,8 @@ func (p *Prober) reached(ctx context.Context) error {
 func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime(p.Server))
 	defer cancel()
-	client := newAsking(p.Dial)
+	client, err := p.begin(ctx)
 	defer client.end()
-	session, err := p.connect(ctx, client, "")
 	if r := client.last.Load(); err != nil && p.Server.Remote == nil && r.barred() {
 		return backend.Facts{Answers: conditions.True(v1alpha1.ReasonAnswers, r.bar())}, nil
 	}
@@ -164,9 +161,9 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
 		return backend.Facts{Answers: unanswered(p.Server, client.last.Load(), err)}, err
 	}
-	defer session.Close() //nolint:errcheck // it was asked all there is
+	session := client.session
 	hello := session.InitializeResult()
-	seen, begun, oneEra := p.agreed(ctx, client, session)
+	seen, begun, oneEra := p.agreed(ctx, client)
 	if begun != nil && hello.ServerInfo != nil {
 		// The translator tells what it was told when it began the session that it holds, which
 		// may be with a pod of before.
@@ -190,7 +187,7 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 	facts.Resources = count(offers.Resources != nil, session.Resources(ctx, nil))
 	if p.Server.Remote != nil && (facts.Tools == nil || facts.Prompts == nil || facts.Resources == nil) {
 		// The proxy may have answered the beginning itself, from what it knew.
-		if r := client.last.Load(); r == nil || r.status >= http.StatusBadRequest {
+		if r := client.last.Load(); r.from == nobody || r.status >= http.StatusBadRequest {
 			err := fmt.Errorf("asking the server: %w", cmp.Or(client.explain(ctx.Err()), errNoList))
 			return backend.Facts{Answers: unanswered(p.Server, r, err)}, err
 		}

@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,7 +88,7 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 func TestAProxyIsReadyOnceItServesBothEras(t *testing.T) {
 	ways := map[string]func(ctx context.Context, s *bench) []string{
 		"readiness": func(ctx context.Context, s *bench) []string {
-			for ready := s.Ready(); !ready(ctx) && ctx.Err() == nil; {
+			for !s.Ready(ctx) && ctx.Err() == nil {
 				time.Sleep(10 * time.Millisecond)
 			}
 			facts, _ := s.learn(ctx)
@@ -103,6 +105,7 @@ func TestAProxyIsReadyOnceItServesBothEras(t *testing.T) {
 	} {
 		for of, wait := range ways {
 			t.Run(of+" of one without an answer to its first two "+name, func(t *testing.T) {
+				t.Parallel()
 				var asked atomic.Int32
 				sdk := mcp.NewServer(&mcp.Implementation{Name: "late", Version: "1"}, nil)
 				handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, options)
@@ -130,6 +133,7 @@ func TestAProxyIsReadyOnceItServesBothEras(t *testing.T) {
 func TestAListThatFailsIsAskedForAgain(t *testing.T) {
 	for name, failures := range map[string]int32{"once": 1, "always": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var failed atomic.Int32
 			sdk := mcp.NewServer(&mcp.Implementation{Name: "weak", Version: "1"}, nil)
 			sdk.AddPrompt(&mcp.Prompt{Name: "p"},
@@ -154,30 +158,36 @@ func TestAListThatFailsIsAskedForAgain(t *testing.T) {
 
 // Where the backend never tells, those are served who need no translation.
 func TestDetectionIsNotWaitedForWithoutEnd(t *testing.T) {
-	d := &detection{}
-	if d.over() {
-		t.Error("it waits for nothing")
+	s := withoutSessions(t, http.StatusServiceUnavailable)
+	if err := s.reached(t.Context()); !errors.Is(err, errOneEra) {
+		t.Errorf("it waits for nothing: %v", err)
 	}
-	if d.since = d.since.Add(-detectionTime); !d.over() {
-		t.Error("it waits without end")
+	s.oneEraSince = s.oneEraSince.Add(-detectionTime)
+	if facts, err := s.learn(t.Context()); err != nil || !slices.Equal(facts.ProtocolVersions, []string{"2026-07-28"}) {
+		t.Errorf("it waits without end: %v, %v", facts.ProtocolVersions, err)
 	}
 }
 
-// What begins no session, and will not the next moment, is not waited for.
-func TestABackendThatRefusesSessionsIsNotWaitedFor(t *testing.T) {
+// withoutSessions is a modern server that answers initialize with a status, behind the proxy.
+func withoutSessions(t *testing.T, status int) *bench {
+	t.Helper()
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "modern", Version: "1"}, nil)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
 		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
-	s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if strings.Contains(string(body), `"initialize"`) {
-			w.WriteHeader(http.StatusBadRequest)
+			w.WriteHeader(status)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(w, r)
 	})))
-	if err := s.reached(t.Context()); err != nil {
+}
+
+// What begins no session, and will not the next moment, is not waited for.
+func TestABackendThatRefusesSessionsIsNotWaitedFor(t *testing.T) {
+	if err := withoutSessions(t, http.StatusBadRequest).reached(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -196,7 +206,7 @@ func TestABackendOfBeforeIsNotWhatIsReported(t *testing.T) {
 	s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		(*now.Load()).ServeHTTP(w, r)
 	})))
-	if !s.Ready()(t.Context()) {
+	if !s.Ready(t.Context()) {
 		t.Fatal("it does not reach the backend")
 	}
 	if first, err := s.learn(t.Context()); err != nil || first.Server == nil || first.Server.Version != "1" {
@@ -310,7 +320,7 @@ func TestWhatIsSaidOfABackendThatDoesNotAnswerMCP(t *testing.T) {
 			if again, _ := s.learn(t.Context()); again.Answers != got {
 				t.Errorf("it says %v, and then %v", got, again.Answers)
 			}
-			if ready := s.Ready()(t.Context()); ready != tc.ready {
+			if ready := s.Ready(t.Context()); ready != tc.ready {
 				t.Errorf("ready: %v", ready)
 			}
 		})
@@ -331,27 +341,29 @@ func TestABackendIsAskedOnAClientsWay(t *testing.T) {
 		host.Store(r.Host + r.Header.Get("X-Forwarded-Proto"))
 		w.WriteHeader(http.StatusUnauthorized)
 	})))
-	if !s.Ready()(t.Context()) || host.Load() != "echo-proxy.team.svc:8000http" {
+	if !s.Ready(t.Context()) || host.Load() != "echo-proxy.team.svc:8000http" {
 		t.Errorf("it was asked as %v", host.Load())
 	}
 }
 
 func TestWhyABackendDoesNotAnswerIsToldOnce(t *testing.T) {
-	var asked atomic.Int32
-	s := at(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		// An asking is a server/discover and an initialize.
-		if n := asked.Add(1); n <= 2*patience {
-			w.WriteHeader(http.StatusNotFound)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		s := inMemory(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			// An asking is a server/discover and an initialize.
+			if n := asked.Add(1); n <= 2*patience {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		var told []string
+		s.Ask(t.Context(), slog.New(slog.DiscardHandler),
+			func(facts backend.Facts) { told = append(told, facts.Answers.Reason) })
+		if want := []string{"NotMCP", "Answers"}; !slices.Equal(told, want) {
+			t.Errorf("told %v", told)
 		}
-		w.WriteHeader(http.StatusUnauthorized)
-	}))
-	var told []string
-	s.Ask(t.Context(), slog.New(slog.DiscardHandler),
-		func(facts backend.Facts) { told = append(told, facts.Answers.Reason) })
-	if want := []string{"NotMCP", "Answers"}; !slices.Equal(told, want) {
-		t.Errorf("told %v", told)
-	}
+	})
 }
 
 func TestABackendThatIsNotReachableYetIsNotCalledBroken(t *testing.T) {

@@ -77,7 +77,7 @@ func TestAProxyAsksAProgramThatStartsSlowlyOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ready, told := make(chan bool, 1), make(chan backend.Facts, 1)
-	go func() { ready <- s.Ready()(ctx) }()
+	go func() { ready <- s.Ready(ctx) }()
 	go s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told <- facts })
 	select {
 	case <-ready:
