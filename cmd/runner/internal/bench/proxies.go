@@ -35,7 +35,7 @@ func serveProxy(address string, standard proxy.Standard) error {
 	go giving.GiveBack(1 << 20)
 	quiet := slog.New(slog.DiscardHandler)
 	return proxy.New(proxy.Process{Log: quiet, Standard: standard}, map[string]proxy.Config{"/mcp": {
-		Hosts: []string{"bench-proxy"}, Backend: &url.URL{Scheme: "http", Host: address}, Log: quiet,
+		Hosts: []string{"bench-proxy"}, Upstream: proxy.Fixed(&url.URL{Scheme: "http", Host: address}), Log: quiet,
 	}}).Server().Serve(listener)
 }
 

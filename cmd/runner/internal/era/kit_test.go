@@ -184,7 +184,7 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 	memory.Calls = share.New(1<<10, 1<<10)
 	log := slog.New(slog.DiscardHandler)
 	p := proxy.New(proxy.Process{Memory: memory, Log: log}, map[string]proxy.Config{"/mcp": {
-		Backend: address, Log: log,
+		Upstream: proxy.Fixed(address), Log: log,
 		Authenticate: func(next http.Handler) http.Handler { return pipelinetest.As("X-Login", next) },
 		Translate: func(next, send http.Handler) proxy.Translator {
 			config := era.Config{

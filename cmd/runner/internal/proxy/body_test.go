@@ -63,7 +63,7 @@ func TestAnAnswerThatComesBeforeTheEndOfTheBody(t *testing.T) {
 		}
 		send("data: two\n\n")
 	}))
-	end := tardy{b.target.backend, make(chan struct{})}
+	end := tardy{b.upstream, make(chan struct{})}
 	b.target.reverse.Transport = end
 	request := b.request(http.MethodPost, "/mcp", "{}", "Content-Type", "application/json")
 	request.ContentLength = -1 // in chunks, of which the last says that it is the last
@@ -121,7 +121,7 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 			}
 			defer response.Body.Close()
 			wantFault(t, response, http.StatusBadRequest, budget.CodeBodyRefused, "cannot be read")
-			if b.target.unreachable.Load() {
+			if b.upstream.unreachable.Load() {
 				t.Error("the backend is taken for unreachable")
 			}
 		})
@@ -143,8 +143,8 @@ func TestABodyStaysOpenForTheAttemptThatAnswers(t *testing.T) {
 	backend.Listener = listener
 	backend.Start()
 	t.Cleanup(backend.Close)
-	pods := newPods(listener.Addr().String())
-	pods.lookup = func(context.Context, string) ([]netip.Addr, error) { // the second one is asked first, and refuses
+	to := fixed(t, backend.URL)
+	to.pods.lookup = func(context.Context, string) ([]netip.Addr, error) { // the second one is asked first, and refuses
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}, nil
 	}
 	body := &late{begun: make(chan struct{})}
@@ -154,7 +154,7 @@ func TestABodyStaysOpenForTheAttemptThatAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := newTransport(nil, pods.host, "", pods).RoundTrip(request)
+	response, err := to.RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
@@ -64,9 +63,7 @@ type endpoint struct {
 // endpointOf is the body of the answer to a request that may open such a stream.
 func (t *target) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
 	sealing := newEndpoint(body, func(id string) (string, error) {
-		sealed, err := t.config.Sessions.Keys.Seal(f.route.caller, session.Session{
-			Pod: f.pod(), ID: id, Issued: t.now(), Content: t.content,
-		})
+		sealed, err := t.config.Keys.Seal(f.route.caller, f.route.to.session(f.pod(), id))
 		if err != nil {
 			t.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)
 		}

@@ -137,7 +137,7 @@ func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
 		t.Fatalf("HTTP %d with %q", stream.StatusCode, first)
 	}
 	id := to.Query().Get(protocol.QuerySession)
-	s, err := proxies[1].target.config.Sessions.Keys.Open(callerCalled("ann"), id)
+	s, err := proxies[1].target.config.Keys.Open(callerCalled("ann"), id)
 	if err != nil || s.ID == "" || strings.Contains(id, s.ID) {
 		t.Fatalf("the endpoint names %q: %v", id, err)
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -45,27 +46,28 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 	case flight.lost(err):
 		return errSessionGone
 	}
-	return t.unreached(err)
+	return t.unreached(cmp.Or(flight.route.to, t.upstream.Load()), err)
 }
 
-func (t *target) unreached(err error) *jsonrpc.Fault {
+// unreached is what the client is told of an upstream that gives no answer.
+func (t *target) unreached(to *Upstream, err error) *jsonrpc.Fault {
 	var refusal *remote.Refusal
 	if errors.As(err, &refusal) {
 		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal).
 			Because(refusal.Reason, refusal.Message)
 	}
 	// One that starts is asked by the runner, which tells why it does not answer.
-	if t.backend.answered.Load() && t.unreachable.CompareAndSwap(false, true) {
-		t.config.Log.Warn("the backend does not answer", "backend", t.config.Backend.Host, "error", err)
+	if to.answered.Load() && to.unreachable.CompareAndSwap(false, true) {
+		t.config.Log.Warn("the backend does not answer", "backend", to.Host(), "error", err)
 	}
-	host, reason, why := t.config.Backend.Host, v1alpha1.ReasonNotAnswering, remote.Why(err)
+	host, reason, why := to.Host(), v1alpha1.ReasonNotAnswering, remote.Why(err)
 	if errors.Is(err, errNoPods) {
 		reason, why = v1alpha1.ReasonNotAsked, errNoPods.Error()
 	}
-	if t.config.Remote == nil {
-		host = t.config.Backend.Hostname() // the port of its Service is none that its author wrote
+	if to.remote == nil {
+		host = to.url.Hostname() // the port of its Service is none that its author wrote
 	}
-	if !t.backend.answered.Load() {
+	if !to.answered.Load() {
 		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
 			"BackendStarting: the backend %s has not answered yet: %s", host, why).Because(reason, why)
 	}

@@ -223,7 +223,7 @@ func TestBothSidesAreAskedForSignsOfLife(t *testing.T) {
 	}
 	defer listener.Close()
 	backend, err := front(t, Config{}, "http://"+listener.Addr().String()).
-		target.backend.dialer.DialContext(t.Context(), "tcp", listener.Addr().String())
+		upstream.dialer.DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -350,10 +350,10 @@ func newTwoEnds(f *testing.F, trust bool) *twoEnds {
 	f.Helper()
 	e := &twoEnds{clients: make(chan net.Conn), closed: make(chan struct{})}
 	p := alone(Config{
-		Backend: &url.URL{Scheme: "http", Host: "backend:80"}, Log: slog.New(slog.DiscardHandler),
+		Upstream: Fixed(&url.URL{Scheme: "http", Host: "backend:80"}), Log: slog.New(slog.DiscardHandler),
 		AllowedOrigins: []string{"https://app.example.com"}, Hosts: []string{"echo-proxy"}, TrustForwardedHeaders: trust,
 	})
-	transport := p.targets["/mcp"].backend.connections()
+	transport := p.targets["/mcp"].upstream.Load().transport()
 	transport.DialContext = e.dial
 	transport.ExpectContinueTimeout = time.Millisecond
 	p.targets["/mcp"].reverse.Transport = transport

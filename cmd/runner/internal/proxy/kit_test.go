@@ -25,12 +25,13 @@ const patience = time.Minute
 
 // bench is a proxy on a real listener in front of a backend.
 type bench struct {
-	t      *testing.T
-	proxy  *Proxy
-	target *target
-	server *http.Server
-	url    string
-	served chan error
+	t        *testing.T
+	proxy    *Proxy
+	target   *target
+	upstream *Upstream
+	server   *http.Server
+	url      string
+	served   chan error
 }
 
 // alone is a proxy in front of one target.
@@ -48,23 +49,32 @@ func serve(t *testing.T, config Config, backend http.Handler) *bench {
 	return front(t, config, upstream.URL)
 }
 
-func front(t *testing.T, config Config, upstream string) *bench {
+// fixed is a backend at a URL.
+func fixed(t *testing.T, at string) *Upstream {
 	t.Helper()
-	address, err := url.Parse(upstream)
+	to, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Backend, config.Log = address, slog.New(slog.DiscardHandler)
+	return Fixed(to)
+}
+
+func front(t *testing.T, config Config, upstream string) *bench {
+	t.Helper()
+	if config.Log = slog.New(slog.DiscardHandler); config.Upstream == nil {
+		config.Upstream = fixed(t, upstream)
+	}
+	// A machine that is busy may take longer to connect than a call is to wait for in a cluster.
+	if config.Upstream.remote == nil {
+		config.Upstream.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, config.Upstream.Host(), "")
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, proxy: alone(config), url: "http://" + listener.Addr().String(), served: make(chan error, 1)}
 	b.target = b.proxy.targets["/mcp"]
-	// A machine that is busy may take longer to connect than a call is to wait for in a cluster.
-	if config.Remote == nil {
-		b.target.backend.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, config.Backend.Host, "")
-	}
+	b.upstream = config.Upstream
 	b.server = b.proxy.Server()
 	go func() { b.served <- b.server.Serve(listener) }()
 	t.Cleanup(func() { _ = b.server.Close() })

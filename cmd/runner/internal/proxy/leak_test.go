@@ -143,7 +143,7 @@ func settle(t *testing.T, b *bench, before level) {
 	t.Helper()
 	var after level
 	for end := time.Now().Add(4 * patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		b.target.backend.young().CloseIdleConnections()
+		b.upstream.young().CloseIdleConnections()
 		b.proxy.traffic.mu.Lock()
 		flights := len(b.proxy.traffic.flights) + b.proxy.traffic.calls
 		b.proxy.traffic.mu.Unlock()

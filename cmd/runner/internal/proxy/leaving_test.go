@@ -30,12 +30,12 @@ func TestASessionLeavesAPodThatEnds(t *testing.T) {
 	b.unready(ends)
 	later := func() time.Time { return time.Now().Add(2 * freshPods) }
 	for name, f := range map[string]*bench{"who translates": ours, "who knew the pod": knew} {
-		f.target.pods.now = later
+		f.upstream.pods.now = later
 		t.Run(name, func(t *testing.T) {
 			wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 		})
 	}
-	stranger.target.pods.now = later
+	stranger.upstream.pods.now = later
 	if got := answered(t, stranger.in(id, http.MethodPost, "x")); got["pod"] != at {
 		t.Errorf("a proxy that starts: %v", got)
 	}
@@ -46,7 +46,7 @@ func TestASessionLeavesAPodThatEnds(t *testing.T) {
 	b.ready = append(b.ready, ends.address) // it is ready again
 	b.mu.Unlock()
 	for range 2 {
-		knew.target.pods.tried = time.Time{}
+		knew.upstream.pods.tried = time.Time{}
 		answered(t, knew.in(id, http.MethodPost, "x"))
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,9 +42,9 @@ type pods struct {
 	// the port that it is asked for, if it is.
 	port  uint16
 	named string
-	// standing is the port of the content that the API server has, which may be newer than the
+	// openPort is the port of the content that the API server has, which may be newer than the
 	// resolver's answer; 0 if it is not known.
-	standing  *atomic.Int32
+	openPort  func() int32
 	lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
 	lookupSRV func(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 	now       func() time.Time
@@ -73,7 +72,8 @@ func newPods(hostport string) *pods {
 		number = 80
 	}
 	return &pods{
-		host: host, port: uint16(number), now: time.Now, lookupSRV: net.DefaultResolver.LookupSRV,
+		host: host, port: uint16(number), now: time.Now, openPort: func() int32 { return 0 },
+		lookupSRV: net.DefaultResolver.LookupSRV,
 		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
@@ -297,10 +297,10 @@ func (p *pods) places(pod netip.Addr) (places []netip.AddrPort) {
 	p.mu.Lock()
 	said := p.ports[pod]
 	p.mu.Unlock()
-	standing := uint16(p.standing.Load()) //nolint:gosec // it is a port
-	ports := []uint16{said, cmp.Or(standing, p.port)}
+	open := uint16(p.openPort()) //nolint:gosec // it is a port
+	ports := []uint16{said, cmp.Or(open, p.port)}
 	if said == 0 {
-		ports = []uint16{runconfig.BridgePort, standing, p.port}
+		ports = []uint16{runconfig.BridgePort, open, p.port}
 	}
 	if slices.Contains(ports, runconfig.BridgePort) {
 		ports = slices.Insert(ports, 0, runconfig.BridgePort)

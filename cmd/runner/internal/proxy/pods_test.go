@@ -54,8 +54,7 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 	both := []netip.Addr{first, second}
 	record := func(target string, port uint16) *net.SRV { return &net.SRV{Target: target, Port: port} }
 	p, now := newPods("pods.:8080"), time.Now()
-	p.named, p.standing, p.now = "mcp", &atomic.Int32{}, func() time.Time { return now }
-	p.standing.Store(9090)
+	p.named, p.openPort, p.now = "mcp", opens(9090), func() time.Time { return now }
 	for _, step := range []struct {
 		name    string
 		all     []netip.Addr
@@ -160,9 +159,9 @@ func TestWhereAPodMayTakeWhatBegins(t *testing.T) {
 	pod, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	const bridge = runconfig.BridgePort
 	for name, tc := range map[string]struct {
-		ports    map[netip.Addr]uint16
-		standing int32
-		want     []uint16
+		ports map[netip.Addr]uint16
+		open  int
+		want  []uint16
 	}{
 		"the resolver says it":                  {map[netip.Addr]uint16{pod: 2, other: 4}, 3, []uint16{2, 3}},
 		"it says what stands":                   {map[netip.Addr]uint16{pod: 3, other: 4}, 3, []uint16{3}},
@@ -175,8 +174,7 @@ func TestWhereAPodMayTakeWhatBegins(t *testing.T) {
 		"all have one":                          {map[netip.Addr]uint16{pod: bridge}, bridge, []uint16{bridge}},
 	} {
 		p := newPods("pods.:1")
-		p.named, p.standing, p.ports = "mcp", &atomic.Int32{}, tc.ports
-		p.standing.Store(tc.standing)
+		p.named, p.openPort, p.ports = "mcp", opens(tc.open), tc.ports
 		var got []uint16
 		for _, place := range p.places(pod) {
 			got = append(got, place.Port())
@@ -196,22 +194,23 @@ func TestAPodThatRefusesIsTriedWhereNewOnesListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
-	f.target.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, port(b.port))
+	f.upstream.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, port(b.port))
 	for range 2 {
 		id, pod := f.open()
 		if got := answered(t, f.in(id, http.MethodPost, "x")); got["pod"] != pod {
 			t.Errorf("a call of the session at %s: %v", pod, got)
 		}
 	}
-	f.target.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, 0)
-	f.target.backend.dialer.Present.Store(false)
+	f.upstream.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, 0)
+	f.upstream.dialer.Present.Store(false)
 	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, "refuses")
 }
 
+func opens(port int) func() int32 { return func() int32 { return int32(port) } }
+
 // said has the resolver say of one pod where it listens, while pods of what stands listen elsewhere.
-func (p *pods) said(pod netip.Addr, at, standing int) {
-	p.named, p.standing, p.at, p.port = "mcp", &atomic.Int32{}, time.Time{}, uint16(at)
-	p.standing.Store(int32(standing))
+func (p *pods) said(pod netip.Addr, at, open int) {
+	p.named, p.openPort, p.at, p.port = "mcp", opens(open), time.Time{}, uint16(at)
 	p.lookup = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{pod}, nil }
 	p.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
 		return "", []*net.SRV{{Target: "one.", Port: uint16(at)}}, nil
@@ -268,7 +267,7 @@ func TestAPodThatIsGoneIsNotKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := newPods("pods.:8080"), time.Now()
-			p.named, p.standing, p.now = "mcp", &atomic.Int32{}, func() time.Time { return now }
+			p.named, p.now = "mcp", func() time.Time { return now }
 			all, err, records := []netip.Addr{gone}, error(nil), []*net.SRV{{Target: "one.", Port: 8080}}
 			p.lookup = func(context.Context, string) ([]netip.Addr, error) { return slices.Clone(all), err }
 			p.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -297,9 +296,9 @@ func TestASessionOfAPodThatIsGoneReachesNoStranger(t *testing.T) {
 	var gone atomic.Bool
 	var away atomic.Int64
 	unknown := &net.DNSError{IsNotFound: true}
-	p := f.target.pods
+	p := f.upstream.pods
 	began := time.Now()
-	p.named, p.standing, p.now = "mcp", &atomic.Int32{}, func() time.Time { return began.Add(time.Duration(away.Load())) }
+	p.named, p.now = "mcp", func() time.Time { return began.Add(time.Duration(away.Load())) }
 	p.lookup = func(context.Context, string) ([]netip.Addr, error) {
 		if gone.Load() {
 			return nil, unknown
@@ -331,7 +330,7 @@ func TestASessionIsCalledWhereItBegan(t *testing.T) {
 	b, secret := newBackends(t, 1), secretOf(t)
 	before, after := b.before(secret), b.before(secret)
 	newer := b.past(b.pods[0])
-	after.target.pods.said(netip.MustParseAddr("127.0.0.12"), newer, newer)
+	after.upstream.pods.said(netip.MustParseAddr("127.0.0.12"), newer, newer)
 	id, pod := before.open()
 	if got := answered(t, after.in(id, http.MethodPost, "x")); got["pod"] != pod {
 		t.Errorf("a call of the session at %s: %v", pod, got)
@@ -366,8 +365,8 @@ func TestAPodWithABridgeIsNotCalledPastIt(t *testing.T) {
 	b := &backends{t: t, port: strconv.Itoa(runconfig.BridgePort)}
 	ends := b.start(netip.MustParseAddr("127.0.0.77"))
 	f, newer := b.before(secretOf(t)), b.past(ends)
-	f.target.pods.said(ends.address, newer, newer)
-	f.target.pods.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
+	f.upstream.pods.said(ends.address, newer, newer)
+	f.upstream.pods.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
 		return "", nil, &net.DNSError{IsNotFound: true}
 	}
 	id, pod := f.open()
@@ -380,7 +379,7 @@ func TestAPodWithABridgeIsNotCalledPastIt(t *testing.T) {
 func TestManyPodsOfASlowResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, n := newPods("pods.:8080"), 60
-		p.named, p.standing = "mcp", &atomic.Int32{}
+		p.named = "mcp"
 		var all []netip.Addr
 		var records []*net.SRV
 		for i := range n {

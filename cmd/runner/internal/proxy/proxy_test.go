@@ -101,13 +101,14 @@ func TestOnlyTheEndpointIsServed(t *testing.T) {
 }
 
 // seen returns the headers, and Host, that a backend gets.
-func seen(t *testing.T, config Config, change func(*http.Request)) http.Header {
+func seen(t *testing.T, config Config, change func(*http.Request), bridged ...bool) http.Header {
 	t.Helper()
 	var got http.Header
 	b := serve(t, config, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		got = r.Header.Clone()
 		got.Set("Host", r.Host)
 	}))
+	b.upstream.Bridged = slices.Contains(bridged, true)
 	request := b.request(http.MethodPost, "/mcp", "{}")
 	change(request)
 	if response := b.do(request); response.StatusCode != http.StatusOK {
@@ -164,10 +165,10 @@ func TestABridgeIsToldWhoCalls(t *testing.T) {
 			login := func(next http.Handler) http.Handler {
 				return pipelinetest.As("X-Caller", next)
 			}
-			got := seen(t, Config{Bridged: tc.bridged, Authenticate: login}, func(r *http.Request) {
+			got := seen(t, Config{Authenticate: login}, func(r *http.Request) {
 				r.Header.Set(protocol.HeaderCaller, "hash of another")
 				r.Header.Set("X-Caller", tc.caller)
-			})
+			}, tc.bridged)
 			if told := got[protocol.HeaderCaller]; !slices.Equal(told, tc.want) {
 				t.Errorf("it is told %q", told)
 			}
@@ -301,8 +302,8 @@ func TestBackendThatIsNotThere(t *testing.T) {
 	}
 	upstream.CloseClientConnections()
 	upstream.Close()
-	b.target.backend.dialer.Patience = 200 * time.Millisecond
-	for _, least := range []time.Duration{b.target.backend.dialer.Patience / 2, 0} {
+	b.upstream.dialer.Patience = 200 * time.Millisecond
+	for _, least := range []time.Duration{b.upstream.dialer.Patience / 2, 0} {
 		began := time.Now()
 		wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable,
 			"it refuses connections")
@@ -310,7 +311,7 @@ func TestBackendThatIsNotThere(t *testing.T) {
 			t.Errorf("a call waited %s for another pod, want at least %s", took, least)
 		}
 		// Now that none is there, nobody waits for one.
-		b.target.backend.dialer.Patience = time.Hour
+		b.upstream.dialer.Patience = time.Hour
 	}
 }
 

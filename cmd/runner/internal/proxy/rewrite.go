@@ -61,8 +61,9 @@ func APIKey(name string) bool {
 // rewrite makes the request to the backend. The Host header stays the
 // client's, so that a backend which builds URLs builds right ones.
 func (t *target) rewrite(r *httputil.ProxyRequest) {
-	r.Out.URL.Scheme = t.config.Backend.Scheme
-	r.Out.URL.Host = t.config.Backend.Host
+	f := flightOf(r.Out.Context())
+	to := f.route.to
+	r.Out.URL.Scheme, r.Out.URL.Host = to.url.Scheme, to.url.Host
 	// Parameters are the backend's to parse; ReverseProxy drops what Go's
 	// parser does not like, which would change the call.
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
@@ -76,21 +77,21 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 			delete(r.Out.Header, name)
 		}
 	}
-	switch f := flightOf(r.Out.Context()); {
+	switch {
 	case f.route.old:
 		r.Out.URL.RawQuery = withOldID(r.In.URL, f.route.own)
 	case f.route.own != "":
 		r.Out.Header[protocol.HeaderSession] = []string{f.route.own}
 	}
-	if t.config.Bridged {
+	if to.Bridged {
 		if who := pipeline.Of(r.In.Context()).Share(); who != "" {
 			r.Out.Header[protocol.HeaderCaller] = []string{who}
 		}
 	}
 	// ReverseProxy passes no trailers of requests on, only their announcement.
 	r.Out.Trailer = nil
-	if t.config.Remote != nil {
-		t.config.Remote.Address(r.Out)
+	if to.remote != nil {
+		to.remote.Address(r.Out)
 		if !t.config.TrustForwardedHeaders {
 			return // who calls from where is not for others to know
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,34 +16,14 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
-// Sessions is how the sessions of a backend are kept apart and found.
-type Sessions struct {
-	// Keys seal the ids.
-	Keys *session.Keys
-	// Pods has the host:port whose addresses are those of the backend's ready pods. It is
-	// empty for a server elsewhere, which keeps its sessions itself.
-	Pods string
-	// PodPort names the port of a pod where that is not the same for all, as while it changes:
-	// the resolver knows it by an SRV record. Empty if all listen on the port in Pods.
-	PodPort string
-	// Standing is the port on which pods of the content listen that the API server has, 0 if
-	// it is not known. It goes with PodPort.
-	Standing *atomic.Int32
-	// Self, if valid, is where this proxy serves its own sessions with a server elsewhere,
-	// with the TLS of Keys. The other proxies of the server have such an address too, of
-	// the same port.
-	Self netip.AddrPort
-	// Content is the hash of what the backend's pods are to run, or of where the server
-	// elsewhere is.
-	Content string
-}
-
 // rolloutTime is for how long ids are taken that a proxy gave which was told of other
 // content: while one rolls out, proxies of both serve, and pods of both.
 const rolloutTime = 10 * time.Minute
 
 // route is where a request has to go.
 type route struct {
+	// to is where calls go at this moment: it may be replaced before the answer has ended.
+	to *Upstream
 	// named is the client's session id, own the backend's; empty for none.
 	named, own string
 	// caller is who sent the request, where that matters.
@@ -62,9 +41,6 @@ type route struct {
 
 // route sends each request on to where its session is. It comes after who calls has been found out.
 func (t *target) route(next http.Handler) http.Handler {
-	if t.config.Sessions == nil {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := flightOf(r.Context())
 		var fault *jsonrpc.Fault
@@ -79,6 +55,10 @@ func (t *target) route(next http.Handler) http.Handler {
 // findRoute finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
 func (t *target) findRoute(r *http.Request, ours bool) (found route, fault *jsonrpc.Fault) {
+	to := t.upstream.Load()
+	if found.to = to; t.config.Keys == nil {
+		return found, nil
+	}
 	ids, old := r.Header[protocol.HeaderSession], oldIDs(r)
 	found.old = len(old) > 0
 	if found.old && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !ours {
@@ -86,7 +66,7 @@ func (t *target) findRoute(r *http.Request, ours bool) (found route, fault *json
 	}
 	switch {
 	case len(ids) == 0:
-		found.opens = t.pods != nil && opensOld(r)
+		found.opens = to.pods != nil && opensOld(r)
 		found.begins = found.opens || r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header)
 		if found.begins {
 			found.caller = callerOf(r)
@@ -96,7 +76,7 @@ func (t *target) findRoute(r *http.Request, ours bool) (found route, fault *json
 		return found, errSessionUnknown
 	}
 	found.named, found.caller = ids[0], callerOf(r)
-	s, err := t.config.Sessions.Keys.Open(found.caller, ids[0])
+	s, err := t.config.Keys.Open(found.caller, ids[0])
 	switch {
 	case errors.Is(err, session.ErrUnknown):
 		return found, errSessionUnknown
@@ -105,45 +85,45 @@ func (t *target) findRoute(r *http.Request, ours bool) (found route, fault *json
 	}
 	found.own, found.pod = s.ID, s.Pod
 	switch {
-	case s.Pod.IsValid() != (t.pods != nil):
+	case s.Pod.IsValid() != (to.pods != nil):
 		return found, errSessionUnknown
-	case t.config.Sessions.Self.IsValid():
+	case to.peers != nil:
 		// Which proxies there are is not known. One that has gone does not answer, and what
 		// has its address now has no key.
 		found.brief = true
-	case t.pods != nil:
-		found.brief, fault = t.atPod(r.Context(), s)
-	case s.Content != t.content: // it was begun with another server, whose ids are not for this one
+	case to.pods != nil:
+		found.brief, fault = t.atPod(r.Context(), to, s)
+	case s.Content != session.Content(to.Content): // it was begun with another server, whose ids are not for this one
 		fault = errSessionUnknown
 	}
 	return found, fault
 }
 
 // atPod judges whether the pod of a session is still there, and whether that is known for so short that it may be gone.
-func (t *target) atPod(ctx context.Context, s session.Session) (brief bool, fault *jsonrpc.Fault) {
-	now := t.pods.now()
-	if s.Content != t.content && now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime {
+func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (brief bool, fault *jsonrpc.Fault) {
+	now := to.now()
+	if s.Content != session.Content(to.Content) && now.Sub(s.Issued) > rolloutTime &&
+		now.Sub(t.proxy.started) > rolloutTime {
 		return false, errSessionGone
 	}
-	has, some, err := t.pods.has(ctx, s.Pod.Addr())
+	has, some, err := to.pods.has(ctx, s.Pod.Addr())
 	switch {
 	case err != nil:
-		fault = t.unreached(err)
-	case !has && some && (now.Sub(s.Issued) > dnsMemory || t.pods.left(s.Pod.Addr())):
+		fault = t.unreached(to, err)
+	case !has && some && (now.Sub(s.Issued) > dnsMemory || to.pods.left(s.Pod.Addr())):
 		fault = errSessionGone // a call must not be at a pod when that ends
 	case !has && now.Sub(s.Issued) > dnsMemory:
-		fault = t.unreached(errNoPods)
+		fault = t.unreached(to, errNoPods)
 	}
 	return !has, fault
 }
 
 // named replaces the id in the answer to a request. An error fails the request.
-func (t *target) named(response *http.Response) error {
+func (t *target) named(response *http.Response, f *flight) error {
 	ids := response.Header[protocol.HeaderSession]
 	if len(ids) == 0 {
 		return nil
 	}
-	f := flightOf(response.Request.Context())
 	switch {
 	case f.route.own != "" && ids[0] == f.route.own:
 		ids[0] = f.route.named // in place: a new slice would cost each call
@@ -154,11 +134,9 @@ func (t *target) named(response *http.Response) error {
 		delete(response.Header, protocol.HeaderSession)
 		return nil
 	}
-	id, err := t.config.Sessions.Keys.Seal(f.route.caller, session.Session{
-		Pod: f.pod(), ID: ids[0], Issued: t.now(), Content: t.content,
-	})
+	id, err := t.config.Keys.Seal(f.route.caller, f.route.to.session(f.pod(), ids[0]))
 	if err != nil {
-		t.endUnsealed(response.Request, ids[0])
+		f.route.to.endUnsealed(response.Request, ids[0])
 		return &unsealed{err}
 	}
 	response.Header[protocol.HeaderSession] = []string{id}
@@ -168,7 +146,7 @@ func (t *target) named(response *http.Response) error {
 // endUnsealed ends a session that began with a request, and whose id no client gets: nobody
 // else would. Whether the backend does end it is its own matter
 // (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management).
-func (t *target) endUnsealed(began *http.Request, id string) {
+func (u *Upstream) endUnsealed(began *http.Request, id string) {
 	if id == "" {
 		return
 	}
@@ -184,16 +162,9 @@ func (t *target) endUnsealed(began *http.Request, id string) {
 		}
 	}
 	end.Header[protocol.HeaderSession] = []string{id}
-	if response, err := t.backend.RoundTrip(end); err == nil {
+	if response, err := u.RoundTrip(end); err == nil {
 		_ = response.Body.Close() //nolint:errcheck // nothing of it is read
 	}
-}
-
-func (t *target) now() time.Time {
-	if t.pods != nil {
-		return t.pods.now()
-	}
-	return time.Now()
 }
 
 // unsealed is why an id of the backend's could not be sealed.

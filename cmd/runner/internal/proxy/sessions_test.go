@@ -159,16 +159,14 @@ func secretOf(t *testing.T, letter ...string) string {
 func (b *backends) before(secret string, change ...func(*Config)) *bench {
 	b.t.Helper()
 	f := front(b.t, b.sealed(secret, change...), b.pods[0].URL)
-	f.target.pods.lookup = b.lookup
+	f.upstream.pods.lookup = b.lookup
 	return f
 }
 
 // sealed is the configuration of such a proxy.
 func (b *backends) sealed(secret string, change ...func(*Config)) Config {
-	config := Config{Sessions: &Sessions{
-		Keys: session.Follow(secret, "echo-session", "uid-1"), Pods: "echo-backend-headless:" + b.port,
-		Content: "0123456789abcdef",
-	}}
+	config := Config{Keys: session.Follow(secret, "echo-session", "uid-1"), Upstream: fixed(b.t, b.pods[0].URL)}
+	config.Upstream.Content = "0123456789abcdef"
 	config.Authenticate = func(next http.Handler) http.Handler {
 		return pipelinetest.As("X-Caller", next)
 	}
@@ -287,7 +285,7 @@ func TestASessionThatIsNotTheCallersIsNotFound(t *testing.T) {
 	b, secret := newBackends(t, 1), secretOf(t)
 	f := b.before(secret)
 	id, _ := f.open("X-Caller", "ann")
-	elsewhere := b.before(secret, func(c *Config) { c.Sessions.Keys = session.Follow(secret, "other-session", "uid-2") })
+	elsewhere := b.before(secret, func(c *Config) { c.Keys = session.Follow(secret, "other-session", "uid-2") })
 	foreign, _ := elsewhere.open("X-Caller", "ann")
 	for name, request := range map[string]*http.Request{
 		"another caller's": f.request(http.MethodPost, "/mcp", "x", "X-Caller", "bob", protocol.HeaderSession, id),
@@ -321,20 +319,20 @@ func TestASessionEndsWithItsPod(t *testing.T) {
 	b, secret := newBackends(t, 2), secretOf(t)
 	f := b.before(secret)
 	old := time.Now().Add(-time.Minute) // longer ago than a resolver remembers
-	f.target.pods.now = func() time.Time { return old }
+	f.upstream.pods.now = func() time.Time { return old }
 	id, at := f.open()
-	f.target.pods.now = time.Now
+	f.upstream.pods.now = time.Now
 	gone := b.pods[slices.IndexFunc(b.pods, func(p *pod) bool { return p.address.String() == at })]
 	answered(t, f.in(id, http.MethodPost, "x"))
 
 	// It is still there, and may answer: but what is no longer ready may be anybody's.
 	b.unready(gone)
-	f.target.pods.tried = time.Time{}
+	f.upstream.pods.tried = time.Time{}
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 	b.stop(gone)
-	f.target.backend.dialer.Patience = time.Hour // which nobody waits for a pod that is gone
+	f.upstream.dialer.Patience = time.Hour // which nobody waits for a pod that is gone
 	wantFault(t, f.in(id, http.MethodGet, ""), http.StatusNotFound, CodeSessionNotFound, "is gone")
-	f.target.backend.dialer.Patience = remote.Patience
+	f.upstream.dialer.Patience = remote.Patience
 	next, other := f.open()
 	if other == at {
 		t.Errorf("the next session began at %s", at)
@@ -369,15 +367,15 @@ func TestASessionOfAPodThatTheResolverDoesNotTellYet(t *testing.T) {
 	answered(t, second.in(id, http.MethodPost, "x"))
 	fresh := b.start(netip.MustParseAddr("127.0.0.21"))
 	known := []netip.Addr{b.pods[0].address}
-	second.target.pods.lookup = func(context.Context, string) ([]netip.Addr, error) { return known, nil }
+	second.upstream.pods.lookup = func(context.Context, string) ([]netip.Addr, error) { return known, nil }
 	for at := ""; at != fresh.address.String(); {
-		first.target.pods.tried = time.Time{}
+		first.upstream.pods.tried = time.Time{}
 		id, at = first.open()
 	}
 	if got := answered(t, second.in(id, http.MethodPost, "x")); got["pod"] != fresh.address.String() {
 		t.Errorf("got %v", got)
 	}
-	second.target.pods.now = func() time.Time { return time.Now().Add(2 * dnsMemory) }
+	second.upstream.pods.now = func() time.Time { return time.Now().Add(2 * dnsMemory) }
 	wantFault(t, second.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 }
 
@@ -386,12 +384,12 @@ func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 	f := b.before(secretOf(t))
 	id, _ := f.open()
 	later := time.Now().Add(time.Hour)
-	f.target.pods.now = func() time.Time { return later }
+	f.upstream.pods.now = func() time.Time { return later }
 	f.proxy.started = later
 	b.unready(b.pods[0])
 	none := "none of its pods is ready"
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, none)
-	f.target.backend.dialer.Present.Store(false)
+	f.upstream.dialer.Present.Store(false)
 	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, none)
 	if said := text(t, f.call(http.MethodPost, "/mcp", initialize)); !strings.Contains(said, `"reason":"NotAsked"`) {
 		t.Errorf("who decides by it reads %s", said)
@@ -415,13 +413,13 @@ func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 // During a rollout proxies of old and new content serve the same pods.
 func TestASessionOutlivesOtherContentForAWhile(t *testing.T) {
 	b, secret := newBackends(t, 1), secretOf(t)
-	before, after := b.before(secret), b.before(secret, func(c *Config) { c.Sessions.Content = "fedcba9876543210" })
+	before, after := b.before(secret), b.before(secret, func(c *Config) { c.Upstream.Content = "fedcba9876543210" })
 	id, _ := before.open()
 	other, _ := after.open()
 	answered(t, after.in(id, http.MethodPost, "x"))
 	answered(t, before.in(other, http.MethodPost, "x"))
 	for _, f := range []*bench{before, after} {
-		f.target.pods.now = func() time.Time { return time.Now().Add(rolloutTime + time.Minute) }
+		f.upstream.pods.now = func() time.Time { return time.Now().Add(rolloutTime + time.Minute) }
 	}
 	answered(t, before.in(id, http.MethodPost, "x"))
 	wantFault(t, after.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")

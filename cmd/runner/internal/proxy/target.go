@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -26,13 +25,8 @@ type Config struct {
 	// BelowPath says that clients call the proxy below a path which their Ingress removes: a URL that leads them back is
 	// relative then.
 	BelowPath bool
-	// Backend has the scheme and the host:port of the backend.
-	Backend *url.URL
-	// Dials is the host:port of the backend by its whole name, empty where Backend has that.
-	Dials string
-	// Remote, if not nil, is the server elsewhere to which calls go in place of a
-	// backend. Backend is its URL.
-	Remote *remote.Server
+	// Upstream is where calls go.
+	Upstream *Upstream
 	// AllowedOrigins are values of the Origin header that are let in.
 	AllowedOrigins []string
 	// Hosts are host names, without port, by which this proxy is known: under
@@ -50,10 +44,8 @@ type Config struct {
 	// Translate, if not nil, stands between these and the backend: it passes requests on to next, and makes requests of
 	// its own with send. Where the backend leads a request of its own to another path, the refusal says so: Location.
 	Translate func(next, send http.Handler) Translator
-	// Sessions, if not nil, is how sessions are found. Without it ids pass as they are.
-	Sessions *Sessions
-	// Bridged has the backend told who has a share: it is a bridge, and bounds what one caller has of it.
-	Bridged bool
+	// Keys, if not nil, seal the ids of sessions. Without them ids pass as they are.
+	Keys *session.Keys
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
 }
@@ -70,15 +62,12 @@ type target struct {
 	proxy   *Proxy
 	config  Config
 	origins *origins
-	backend *transport
-	reverse *httputil.ReverseProxy
-	pods    *pods // nil where no pod keeps sessions
-	content [8]byte
+	// upstream is where calls go from now on: another one may replace it. The stage route reads it, once for a call.
+	upstream atomic.Pointer[Upstream]
+	reverse  *httputil.ReverseProxy
 	// chain is all stages but those of the process, and inside the same without who may call and what.
 	chain, inside http.Handler
 	translator    Translator // nil for none
-
-	unreachable atomic.Bool // the last request found no backend
 }
 
 // flushInterval is how long a part of an answer of stated length is held back at
@@ -88,24 +77,11 @@ const flushInterval = 50 * time.Millisecond
 
 func newTarget(p *Proxy, config Config) *target {
 	t := &target{proxy: p, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
-	if s := config.Sessions; s != nil {
-		t.content = session.Content(s.Content)
-		switch {
-		case s.Self.IsValid():
-			t.pods = onlyPod(s.Self)
-		case s.Pods != "":
-			t.pods = newPods(s.Pods)
-			t.pods.named, t.pods.standing = s.PodPort, s.Standing
-		}
-	}
-	t.backend = newTransport(config.Remote, config.Backend.Host, config.Dials, t.pods)
-	t.backend.standard = p.standard&StandardClient != 0
-	if s := config.Sessions; s != nil && s.Self.IsValid() {
-		t.backend.peers, t.backend.life = s.Keys.Peers, remoteLife
-	}
+	t.upstream.Store(config.Upstream)
+	config.Upstream.standard = p.standard&StandardClient != 0
 	t.reverse = &httputil.ReverseProxy{
 		Rewrite:        t.rewrite,
-		Transport:      t.backend,
+		Transport:      routed{},
 		FlushInterval:  flushInterval,
 		BufferPool:     p.buffers,
 		ModifyResponse: t.response,
@@ -233,41 +209,41 @@ func (t *target) translate(next http.Handler) http.Handler {
 
 // response looks at the backend's answer before it is passed on.
 func (t *target) response(response *http.Response) error {
-	if response.StatusCode == http.StatusSwitchingProtocols {
+	f := flightOf(response.Request.Context())
+	to := f.route.to
+	switch {
+	case response.StatusCode == http.StatusSwitchingProtocols:
 		return errors.New("the backend switched protocols unasked")
-	}
-	if t.config.Remote != nil {
-		if err := t.config.Remote.Judge(response); err != nil {
+	case to.remote != nil:
+		if err := to.remote.Judge(response); err != nil {
 			return err
 		}
-	}
-	// Its client would follow it at the proxy's host, where nothing else is served. A GET that leads elsewhere is one
-	// without a stream.
-	if t.config.Remote == nil && response.Request.Method == http.MethodPost {
+	case response.Request.Method == http.MethodPost:
+		// Its client would follow it at the proxy's host, where nothing else is served. A GET that leads elsewhere is one
+		// without a stream.
 		if err := remote.Redirected(response, "the backend",
 			"write the path of its MCP endpoint into spec.path"); err != nil {
-			flightOf(response.Request.Context()).leads = media.Leads(response)
+			f.leads = media.Leads(response)
 			return err
 		}
 	}
 	withhold(response.Header)
-	if t.unreachable.CompareAndSwap(true, false) {
-		t.config.Log.Info("the backend answers again", "backend", t.config.Backend.Host)
+	if to.unreachable.CompareAndSwap(true, false) {
+		t.config.Log.Info("the backend answers again", "backend", to.Host())
 	}
-	if t.config.Sessions != nil {
-		if err := t.named(response); err != nil {
+	if t.config.Keys != nil {
+		if err := t.named(response, f); err != nil {
 			return err
 		}
 	}
-	if f := flightOf(response.Request.Context()); f.route.opens && eventStream(response) {
-		response.Body = t.endpointOf(response.Body, f)
-	}
 	if eventStream(response) {
+		if f.route.opens {
+			response.Body = t.endpointOf(response.Body, f)
+		}
 		// nginx, and what follows its example, buffers unless told not to.
 		response.Header.Set("X-Accel-Buffering", "no")
-		flight := flightOf(response.Request.Context())
-		response.Body = newStream(response.Body, flight)
-		flight.takeover.take(response)
+		response.Body = newStream(response.Body, f)
+		f.takeover.take(response)
 	}
 	return nil
 }

@@ -8,11 +8,9 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
@@ -30,95 +28,59 @@ const (
 	remoteLife = 30 * time.Second
 )
 
-// transport is the way to the backend. It dials again where a connection was
-// refused, since the next one may lead to another pod, and begins no call on a
-// connection older than connectionLife.
-type transport struct {
-	dialer *remote.Dialer
-	pods   *pods         // nil where no pod keeps sessions
-	life   time.Duration // connectionLife
-	remote *remote.Server
-	peers  func() (*tls.Config, error) // nil where no other proxy is called
-
-	handshake time.Duration // peerHandshake
-	standard  bool          // StandardClient
-
-	mu      sync.Mutex
-	current upstream
-	since   time.Time
-
-	// answered is whether a backend has answered since the start.
-	answered atomic.Bool
-}
-
-// newTransport calls the backend's Service, a host:port, by its whole name.
-func newTransport(to *remote.Server, service, whole string, pods *pods) *transport {
-	t := &transport{
-		pods: pods, life: connectionLife, remote: to, handshake: peerHandshake,
-		dialer: remote.NewDialer(net.Dialer{Timeout: dialTime}, service, whole),
-	}
-	if to != nil {
-		t.life, t.dialer = remoteLife, to.Dialer()
-	}
-	return t
-}
-
-// RoundTrip sends a request on a connection that is young enough, to the pod of its
-// session, to one of the pods where it may begin a session, or else to the Service.
-func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+// RoundTrip sends a request on a connection that is young enough, to the pod of its session, to one of the pods where
+// it may begin a session, or else to the Service. It dials again where a connection was refused, since the next one may
+// lead to another pod.
+func (u *Upstream) RoundTrip(request *http.Request) (*http.Response, error) {
 	// What a backend says before its answer is for nobody. ReverseProxy would pass it on without a look at it, and forget
 	// with it what the proxy has said.
 	if trace := httptrace.ContextClientTrace(request.Context()); trace != nil {
 		trace.Got1xxResponse = nil
 	}
-	if t.remote != nil {
-		if err := t.remote.Present(request); err != nil {
+	if u.remote != nil {
+		if err := u.remote.Present(request); err != nil {
 			return nil, err
 		}
 	}
-	f, _ := request.Context().Value(flightKey{}).(*flight)
-	if t.direct() {
-		var body *pipeline.Body
-		if f != nil {
-			body = f.body
-		}
-		if err := gather(request, body); err != nil {
+	f := flightOf(request.Context())
+	if u.direct() {
+		if err := gather(request, f.body); err != nil {
 			return nil, err
 		}
 	}
-	var response *http.Response
-	var err error
-	switch {
-	case f != nil && f.route.begins && t.pods != nil:
-		response, err = t.any(request, f)
-	case f != nil && f.route.pod.IsValid():
-		request.URL.Host = t.pods.place(f.route.pod).String()
-		response, err = t.young().RoundTrip(request)
-	default:
-		response, err = t.young().RoundTrip(request)
-	}
+	response, err := u.send(request, f)
 	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
-		t.answered.Store(true)
+		u.answered.Store(true)
 	}
 	return response, err
 }
 
+func (u *Upstream) send(request *http.Request, f *flight) (*http.Response, error) {
+	if f.route.begins && u.pods != nil {
+		return u.any(request, f)
+	}
+	if f.route.pod.IsValid() {
+		request.URL.Host = u.pods.place(f.route.pod).String()
+	}
+	return u.young().RoundTrip(request)
+}
+
 // any sends a request to a pod, and to the next where nothing was sent because there
 // was no connection. It waits for pods as dial does.
-func (t *transport) any(request *http.Request, f *flight) (*http.Response, error) {
+func (u *Upstream) any(request *http.Request, f *flight) (*http.Response, error) {
 	body := &heldBody{ReadCloser: request.Body}
 	if _, again := request.Body.(*readBody); !again && request.Body != nil && request.Body != http.NoBody {
 		request.Body = body
 	}
-	end, age := time.Now().Add(t.dialer.Patience), freshPods
+	end, age := time.Now().Add(u.dialer.Patience), freshPods
 	for pause := remote.FirstPause; ; pause = min(2*pause, remote.LastPause) {
-		pods, err := t.pods.next(request.Context(), age)
+		pods, err := u.pods.next(request.Context(), age)
 		for _, pod := range pods {
-			for _, place := range t.pods.places(pod) {
+			for _, place := range u.pods.places(pod) {
 				f.began, request.URL.Host = place, place.String()
 				body.again()
 				var response *http.Response
-				if response, err = t.young().RoundTrip(request); err == nil || !undialled(err) {
+				if response, err = u.young().RoundTrip(request); err == nil || !undialled(err) {
 					body.release()
 					return response, err
 				}
@@ -128,8 +90,8 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 			}
 		}
 		age = missing
-		if !t.dialer.Present.Load() || time.Now().Add(pause).After(end) {
-			t.dialer.Present.Store(false)
+		if !u.dialer.Present.Load() || time.Now().Add(pause).After(end) {
+			u.dialer.Present.Store(false)
 			body.release()
 			return nil, err
 		}
@@ -142,37 +104,41 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 	}
 }
 
-// upstream makes requests to the hosts of their URLs, over connections on which calls begin for a time: direct, or
-// http.Transport alone.
-type upstream interface {
+// connections make requests to the hosts of their URLs. Calls begin on them for a time: direct, or http.Transport
+// alone.
+type connections interface {
 	http.RoundTripper
 	CloseIdleConnections()
 }
 
 // direct reports whether calls are made in their goroutines.
-func (t *transport) direct() bool { return !t.standard && t.remote == nil && t.peers == nil }
+func (u *Upstream) direct() bool { return !u.standard && u.remote == nil && u.peers == nil }
 
-// young is that on whose connections calls begin now. Those of the one
-// before close when their calls have ended.
-func (t *transport) young() upstream {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now := time.Now(); t.current == nil || now.Sub(t.since) >= t.life {
-		if t.current != nil {
-			go t.current.CloseIdleConnections()
+// young are those on which calls begin now. Those before close when their calls have ended.
+func (u *Upstream) young() connections {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now := time.Now(); u.current == nil || now.Sub(u.since) >= u.life {
+		if u.current != nil {
+			go u.current.CloseIdleConnections()
 		}
-		t.current, t.since = t.connections(), now
-		if t.direct() {
-			t.current = &direct{t.connections(), newWires(t.life, t.dialer.DialContext)}
-		}
+		u.current, u.since = u.connect(), now
 	}
-	return t.current
+	return u.current
 }
 
-func (t *transport) connections() *http.Transport {
-	connections := &http.Transport{
+func (u *Upstream) connect() connections {
+	transport := u.transport()
+	if u.direct() {
+		return &direct{transport, newWires(u.life, u.dialer.DialContext)}
+	}
+	return transport
+}
+
+func (u *Upstream) transport() *http.Transport {
+	transport := &http.Transport{
 		// No Proxy: the backend is a neighbour, whatever the environment says.
-		DialContext:         t.dialer.DialContext,
+		DialContext:         u.dialer.DialContext,
 		MaxIdleConnsPerHost: 256,
 		// Node's and uvicorn's servers close idle connections after 5 s. A call
 		// that meets this close fails and may not be repeated, so we let go first.
@@ -184,13 +150,13 @@ func (t *transport) connections() *http.Transport {
 		MaxResponseHeaderBytes: MaxHeader,
 		// No ResponseHeaderTimeout: a tool may take its time.
 	}
-	if t.remote != nil {
-		connections.DialTLSContext = t.dialTLS
+	if u.remote != nil {
+		transport.DialTLSContext = u.dialTLS
 	}
-	if t.peers != nil {
-		connections.DialContext = t.dialPeer
+	if u.peers != nil {
+		transport.DialContext = u.dialPeer
 	}
-	return connections
+	return transport
 }
 
 // peerHandshake is how long the TLS handshake with another proxy may take.
@@ -204,18 +170,18 @@ func (u unshaken) Unwrap() error { return u.error }
 
 // dialPeer connects to a proxy of the same server, a second time where that takes the connection and no more. What
 // fails is a dial, of which nothing was sent.
-func (t *transport) dialPeer(ctx context.Context, network, address string) (net.Conn, error) {
-	config, err := t.peers()
+func (u *Upstream) dialPeer(ctx context.Context, network, address string) (net.Conn, error) {
+	config, err := u.peers()
 	if err != nil {
 		return nil, err
 	}
 	for range 2 {
 		var conn net.Conn
-		if conn, err = t.dialer.DialContext(ctx, network, address); err != nil {
+		if conn, err = u.dialer.DialContext(ctx, network, address); err != nil {
 			return nil, err
 		}
 		secured := tls.Client(conn, config)
-		if err = t.shake(ctx, secured); err == nil {
+		if err = u.shake(ctx, secured); err == nil {
 			return secured, nil
 		}
 		_ = conn.Close() //nolint:errcheck // nothing was sent
@@ -226,19 +192,19 @@ func (t *transport) dialPeer(ctx context.Context, network, address string) (net.
 	return nil, &net.OpError{Op: "dial", Net: network, Err: unshaken{err}}
 }
 
-func (t *transport) shake(ctx context.Context, secured *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, t.handshake)
+func (u *Upstream) shake(ctx context.Context, secured *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, u.handshake)
 	defer cancel()
 	return secured.HandshakeContext(ctx)
 }
 
 // dialTLS connects to a server that runs elsewhere.
-func (t *transport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := t.dialer.DialContext(ctx, network, address)
+func (u *Upstream) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := u.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return t.remote.Secure(ctx, conn)
+	return u.remote.Secure(ctx, conn)
 }
 
 // bufferPool lends copy buffers to httputil.ReverseProxy, which would allocate

@@ -26,9 +26,7 @@ func TestARefusedCallGoesToTheNextPod(t *testing.T) {
 	old := httptest.NewServer(http.HandlerFunc(caller))
 	address := old.Listener.Addr().String()
 	b := front(t, Config{}, old.URL)
-	if _, err := b.target.backend.RoundTrip(httptest.NewRequest(http.MethodOptions, old.URL, http.NoBody)); err != nil {
-		t.Fatal(err)
-	}
+	_ = text(t, b.call(http.MethodOptions, "/mcp", ""))
 	old.CloseClientConnections()
 	old.Close()
 
@@ -65,9 +63,9 @@ func TestNoCallBeginsOnAnOldConnection(t *testing.T) {
 	if again := text(t, b.call(http.MethodPost, "/mcp", "x")); again != first {
 		t.Errorf("a call came %q, the one before it %q", again, first)
 	}
-	b.target.backend.mu.Lock()
-	b.target.backend.since = time.Now().Add(-connectionLife)
-	b.target.backend.mu.Unlock()
+	b.upstream.mu.Lock()
+	b.upstream.since = time.Now().Add(-connectionLife)
+	b.upstream.mu.Unlock()
 	if later := text(t, b.call(http.MethodPost, "/mcp", "x")); later == first {
 		t.Errorf("a call came %q again, on a connection older than %s", later, connectionLife)
 	}
@@ -119,8 +117,8 @@ func TestAProxyThatIsBusyIsNotTakenForOneThatIsGone(t *testing.T) {
 					}
 				}
 			}()
-			to := newTransport(nil, "", "", nil)
-			to.peers, to.handshake = ours.Peers, 200*time.Millisecond
+			to := Peers(netip.MustParseAddrPort(listener.Addr().String()), ours)
+			to.handshake = 200 * time.Millisecond
 			if row.connects {
 				to.handshake = 2 * time.Second
 			}

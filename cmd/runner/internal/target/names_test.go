@@ -65,7 +65,7 @@ func TestNamesOfOurs(t *testing.T) {
 		}
 	}
 	to := made(t, Config{Run: run})
-	if to.backend.String() != "http://echo-backend:9443" || to.Endpoint() != "http://echo-proxy.team.svc:8000/mcp" {
-		t.Errorf("got backend %s, endpoint %s", to.backend, to.Endpoint())
+	if to.upstream.Host() != "echo-backend:9443" || to.Endpoint() != "http://echo-proxy.team.svc:8000/mcp" {
+		t.Errorf("got backend %s, endpoint %s", to.upstream.Host(), to.Endpoint())
 	}
 }

@@ -46,7 +46,7 @@ func TestACallIsReadOnceAndTakenApartOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Sessions = nil
+	config.Keys = nil
 	front := proxy.New(proxy.Process{}, map[string]proxy.Config{"/mcp": config})
 	const size = 12 << 10
 	text := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":"` +

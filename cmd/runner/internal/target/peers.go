@@ -21,10 +21,11 @@ const maxSessions = 1000
 // connection that cannot be made costs little.
 const longestPause = 2 * time.Second
 
-// ServePeers serves the bridge to a server elsewhere of the transport HTTP+SSE, and notes where: it comes before Proxy.
-// The bridge is in the proxy's own process, and serves all proxies of the server, which find the one that has a session
-// by its id (docs/adr/0038-sessions-in-a-proxy.md). ServePeers tells failed where it cannot serve any more. End lets
-// calls of other proxies end until a time, then ends the sessions. For a server that needs no bridge nothing is done.
+// ServePeers serves the bridge to a server elsewhere of the transport HTTP+SSE, and has calls go there. It comes before
+// Proxy. The bridge is in the proxy's own process, and serves all proxies of the server, which find the one that has a
+// session by its id (docs/adr/0038-sessions-in-a-proxy.md). ServePeers tells failed where it cannot serve any more. End
+// lets calls of other proxies end until a time, then ends the sessions. For a server that needs no bridge nothing is
+// done.
 func (t *Target) ServePeers(
 	ctx context.Context, log *slog.Logger, failed chan<- error,
 ) (end func(until time.Time), err error) {
@@ -36,7 +37,7 @@ func (t *Target) ServePeers(
 		return nil, fmt.Errorf("listening for the other proxies: %w", err)
 	}
 	port := listener.Addr().(*net.TCPAddr).AddrPort().Port() //nolint:forcetypeassert // as it was asked for
-	t.peers = netip.AddrPortFrom(t.podIP, port)
+	t.upstream = proxy.Peers(netip.AddrPortFrom(t.podIP, port), t.keys)
 	b := bridge.New(bridge.Config{
 		Server: bridge.Server{
 			Open: bridge.Events(t.remote.URL, t.remote.Transport()), Junk: func() string { return "" },

@@ -83,7 +83,7 @@ func judging(t *testing.T, backend string) (address string) {
 		t.Fatal(err)
 	}
 	server := proxy.New(proxy.Process{Log: logger}, map[string]proxy.Config{"/mcp": {
-		Authorize: judge, Backend: &url.URL{Scheme: "http", Host: backend}, Log: logger,
+		Authorize: judge, Upstream: proxy.Fixed(&url.URL{Scheme: "http", Host: backend}), Log: logger,
 	}}).Server()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })

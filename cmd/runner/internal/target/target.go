@@ -54,22 +54,16 @@ type Target struct {
 	public  *url.URL
 	// keys are those of the server's sessions.
 	keys *session.Keys
-	// backend has scheme and host of the backend, and dials its host:port by its whole name: empty where Config.Backend
-	// or the run config's remote.url says it.
-	backend *url.URL
-	dials   string
-	// pods has the host:port whose addresses are those of the backend's ready pods, and podPort
-	// is the name by which a resolver tells on which port each listens; empty if it cannot.
-	pods, podPort string
+	// upstream is where calls go.
+	upstream *proxy.Upstream
 	// remote is the server elsewhere, nil for one with a backend.
 	remote *remote.Server
 	// openPort is the port of the headless Service, 0 until it was seen.
 	openPort atomic.Int32
 	// content names what all pods of the backend run, nil until it was seen.
 	content atomic.Pointer[string]
-	// podIP is Config.PodIP, and peers where the other proxies call once that is known.
+	// podIP is Config.PodIP.
 	podIP netip.Addr
-	peers netip.AddrPort
 }
 
 // New finds where a server is. The error names what is wrong.
@@ -90,7 +84,7 @@ func New(config Config) (*Target, error) {
 		if t.remote, err = remote.New(*run.Remote, config.RemoteDir); err != nil {
 			return nil, err
 		}
-		t.backend = t.remote.URL
+		t.upstream = proxy.Elsewhere(t.remote)
 		if !run.Remote.Bridged() {
 			return t, nil
 		}
@@ -98,17 +92,17 @@ func New(config Config) (*Target, error) {
 			return nil, fmt.Errorf("%s is %q: it is the address of the pod", runconfig.EnvPodIP, config.PodIP)
 		}
 	case config.Backend != "":
-		t.backend, err = url.Parse(config.Backend)
-		if err != nil || t.backend.Scheme != "http" || t.backend.Host == "" || t.backend.Path != "" {
+		to, err := url.Parse(config.Backend)
+		if err != nil || to.Scheme != "http" || to.Host == "" || to.Path != "" {
 			return nil, fmt.Errorf("--backend is %q: write http and a host, for example http://127.0.0.1:8080", config.Backend)
 		}
-		t.pods = t.backend.Host
-	default: // the Service in front of the backend, whose name backends are told (Host)
+		t.upstream = proxy.Fixed(to)
+	default:
 		name, port := run.Server.Name, strconv.Itoa(runconfig.CallPort)
-		t.backend = &url.URL{Scheme: "http", Host: net.JoinHostPort(workload.BackendName(name), port)}
-		t.dials = net.JoinHostPort(t.fqdn(workload.BackendName(name)), port)
-		t.pods = net.JoinHostPort(t.fqdn(workload.HeadlessName(name)), strconv.Itoa(int(run.Backend.PodPort())))
-		t.podPort = podtemplate.PortMCP
+		t.upstream = proxy.Service(net.JoinHostPort(workload.BackendName(name), port),
+			net.JoinHostPort(t.fqdn(workload.BackendName(name)), port),
+			net.JoinHostPort(t.fqdn(workload.HeadlessName(name)), strconv.Itoa(int(run.Backend.PodPort()))),
+			podtemplate.PortMCP, t.openPort.Load)
 	}
 	return t, nil
 }
@@ -145,24 +139,18 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	if err != nil {
 		return proxy.Config{}, nil, err
 	}
-	to, elsewhere := t.backend, t.remote
-	if t.peers.IsValid() { // the proxies' bridges are the backend
-		to, elsewhere = &url.URL{Scheme: "http", Host: t.peers.String()}, nil
-	}
+	t.upstream.Content, t.upstream.Bridged = t.wantedContent(), t.config.Run.Bridged()
 	settings := t.config.Run.Proxy
 	config := proxy.Config{
 		Authorize:             authorize,
 		Translate:             t.translate(login != nil, log),
 		BelowPath:             strings.Trim(t.public.Path, "/") != "",
-		Backend:               to,
-		Dials:                 t.dials,
-		Remote:                elsewhere,
+		Upstream:              t.upstream,
 		AllowedOrigins:        settings.AllowedOrigins,
 		Hosts:                 t.hosts(),
 		TrustForwardedHeaders: settings.TrustForwardedHeaders,
 		Refusal:               refusal(t.config.Run.NotEnforced),
-		Sessions:              t.sessions(),
-		Bridged:               t.config.Run.Bridged(),
+		Keys:                  t.keys,
 		Log:                   log,
 	}
 	if login != nil {
@@ -171,17 +159,13 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	return config, login, nil
 }
 
-// sessions is how the backend's sessions are found. A server that runs elsewhere keeps its sessions where spec.url
-// says.
-func (t *Target) sessions() *proxy.Sessions {
-	content := t.config.Run.Rendering.Backend
+// wantedContent is the hash of what the backend's pods are to run, or of where the server elsewhere is.
+func (t *Target) wantedContent() string {
 	if server := t.config.Run.Remote; server != nil {
 		at := sha256.Sum256([]byte(server.Transport + " " + server.URL))
-		content = hex.EncodeToString(at[:])
+		return hex.EncodeToString(at[:])
 	}
-	return &proxy.Sessions{
-		Keys: t.keys, Pods: t.pods, PodPort: t.podPort, Standing: &t.openPort, Self: t.peers, Content: content,
-	}
+	return t.config.Run.Rendering.Backend
 }
 
 // refusal is what callers read while the spec asks for something that this

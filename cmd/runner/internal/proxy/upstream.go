@@ -1,0 +1,104 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+)
+
+// Upstream is where the calls of a target go, and what they find there: it is replaced as a whole. It carries requests
+// on connections of its own. Make it with Service, Fixed, Elsewhere or Peers.
+type Upstream struct {
+	// Content is the hash of what the backend's pods are to run, or of where the server elsewhere is.
+	Content string
+	// Bridged has the upstream told who has a share: it is a bridge, and bounds what one caller has of it.
+	Bridged bool
+
+	url    *url.URL                    // scheme and host:port, as the upstream is told (Host)
+	pods   *pods                       // that keep sessions; nil for a server elsewhere, which keeps them itself
+	remote *remote.Server              // nil unless the server is elsewhere
+	peers  func() (*tls.Config, error) // nil unless the pods are proxies of the same server
+
+	dialer    *remote.Dialer
+	life      time.Duration // connectionLife, or remoteLife
+	handshake time.Duration // peerHandshake
+	standard  bool          // StandardClient
+
+	mu      sync.Mutex
+	current connections
+	since   time.Time
+
+	// answered is whether it has answered since the start, and unreachable whether the last request found nobody.
+	answered, unreachable atomic.Bool
+}
+
+// Service is a backend behind a Service, whose host:port backends are told, and whole is the same for a resolver. Pods
+// is the host:port whose addresses are those of the pods that are ready. A pod may listen on another port than that, as
+// while it changes: the resolver knows it by an SRV record of the name podPort, and openPort is the port of pods of the
+// content that the API server has, 0 if it is not known.
+func Service(service, whole, pods, podPort string, openPort func() int32) *Upstream {
+	u := newUpstream(&url.URL{Scheme: "http", Host: service}, newPods(pods), dialing(service, whole))
+	u.pods.named, u.pods.openPort = podPort, openPort
+	return u
+}
+
+// Fixed is a backend at a URL, whose host's addresses are those of its pods.
+func Fixed(to *url.URL) *Upstream { return newUpstream(to, newPods(to.Host), dialing(to.Host, "")) }
+
+// Elsewhere is a server that runs elsewhere.
+func Elsewhere(to *remote.Server) *Upstream {
+	u := newUpstream(to.URL, nil, to.Dialer())
+	u.remote, u.life = to, remoteLife
+	return u
+}
+
+// Peers is the proxies' own sessions with a server elsewhere: self is where this one serves its own, with the TLS of
+// keys. The other proxies of the server have such an address too, of the same port.
+func Peers(self netip.AddrPort, keys *session.Keys) *Upstream {
+	u := newUpstream(&url.URL{Scheme: "http", Host: self.String()}, onlyPod(self), dialing(self.String(), ""))
+	u.peers, u.life = keys.Peers, remoteLife
+	return u
+}
+
+func newUpstream(to *url.URL, pods *pods, dialer *remote.Dialer) *Upstream {
+	return &Upstream{url: to, pods: pods, dialer: dialer, life: connectionLife, handshake: peerHandshake}
+}
+
+// dialing connects to a host:port by its whole name.
+func dialing(host, whole string) *remote.Dialer {
+	return remote.NewDialer(net.Dialer{Timeout: dialTime}, host, whole)
+}
+
+// Host is the host:port that the upstream is told.
+func (u *Upstream) Host() string { return u.url.Host }
+
+// session is one that is there, and begins now.
+func (u *Upstream) session(pod netip.AddrPort, id string) session.Session {
+	return session.Session{Pod: pod, ID: id, Issued: u.now(), Content: session.Content(u.Content)}
+}
+
+// reachable reports whether it has answered, and the last request found it.
+func (u *Upstream) reachable() bool { return u.answered.Load() && !u.unreachable.Load() }
+
+func (u *Upstream) now() time.Time {
+	if u.pods != nil {
+		return u.pods.now()
+	}
+	return time.Now()
+}
+
+// routed carries each request to the upstream of its route.
+type routed struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (routed) RoundTrip(request *http.Request) (*http.Response, error) {
+	return flightOf(request.Context()).route.to.RoundTrip(request)
+}
