@@ -36,7 +36,7 @@ type Loop struct {
 	Ask func(ctx context.Context, log *slog.Logger, tell func(backend.Facts))
 	// Observe takes note of what there is of the backend.
 	Observe func(backend.Standing)
-	Log   *slog.Logger
+	Log     *slog.Logger
 
 	asked   backend.Start
 	stopAsk context.CancelFunc

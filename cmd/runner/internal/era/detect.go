@@ -40,25 +40,24 @@ type found struct {
 	overdue int
 }
 
-func (f *found) both() bool       { return f.modern && f.legacy }
-func (f *found) modernOnly() bool { return f.modern && !f.legacy }
-func (f *found) told() bool       { return f != nil && (f.modern || f.legacy) }
+func (f *found) both() bool { return f.modern && f.legacy }
+func (f *found) any() bool  { return f != nil && (f.modern || f.legacy) }
 
 // of reports whether something was found of a content.
-func (f *found) of(content string) bool { return f.told() && f.content == content }
+func (f *found) of(content string) bool { return f.any() && f.content == content }
 
 // current reports whether it need not be asked for again.
 func (f *found) current(now time.Time, content string) bool {
 	return f != nil && f.content == content && now.Before(f.until)
 }
 
-// stands is what a question leaves that was not answered: what was found stands until it is found again, also where
+// unanswered is what a question leaves that was not answered: what was found holds until it is found again, also where
 // that was of another content, since most replacements change no era. Where that one answered this one need not.
-func (f *found) stands(asked *found) *found {
+func (f *found) unanswered(asked *found) *found {
 	again := found{}
 	if f != nil {
 		again = *f
-		again.earlier = f.told() && (f.earlier || f.content != asked.content)
+		again.earlier = f.any() && (f.earlier || f.content != asked.content)
 	}
 	if !f.of(asked.content) {
 		again.path = asked.path
@@ -67,8 +66,8 @@ func (f *found) stands(asked *found) *found {
 	return &again
 }
 
-// certain reports whether every pod of the backend speaks what was found.
-func (f *found) certain(content string) bool { return !f.earlier && content != Mixed }
+// allSpeak reports whether every pod of the backend speaks what was found.
+func (f *found) allSpeak(content string) bool { return !f.earlier && content != Mixed }
 
 // errRefused is what a backend tells a client that it does not let in.
 var errRefused = errors.New("the backend does not let this client ask which revisions of MCP it speaks")
@@ -101,7 +100,10 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 		}
 		known = t.state.Load()
 	}
-	return known.orUnknown()
+	if !known.any() {
+		return nil, errUnknown
+	}
+	return known, nil
 }
 
 // look asks the backend, and keeps what it says.
@@ -129,26 +131,19 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 			"legacy", speaks.legacy, "versions", speaks.versions, "path", speaks.path)
 	case errors.Is(err, errRefused):
 		t.denials.add(t.config.Caller(r)) // another caller may be told
-		t.state.CompareAndSwap(known, known.stands(speaks))
+		t.state.CompareAndSwap(known, known.unanswered(speaks))
 	default:
 		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
-		stands := known.stands(speaks)
-		stands.until = time.Now().Add(pause)
+		left := known.unanswered(speaks)
+		left.until = time.Now().Add(pause)
 		if probe.Err() != nil {
 			// Whoever comes waits for an answer: not again soon for one that does not come. What takes no connection, or is not
 			// up yet, may be there the next moment.
-			stands.overdue = min(stands.overdue+1, 3)
-			stands.until = time.Now().Add(time.Duration(stands.overdue) * time.Since(began))
+			left.overdue = min(left.overdue+1, 3)
+			left.until = time.Now().Add(time.Duration(left.overdue) * time.Since(began))
 		}
-		t.state.CompareAndSwap(known, stands)
+		t.state.CompareAndSwap(known, left)
 	}
-}
-
-func (f *found) orUnknown() (*found, error) {
-	if !f.told() {
-		return nil, errUnknown
-	}
-	return f, nil
 }
 
 // at is a request for where the backend answers. That was found out by a question without anything that a caller has

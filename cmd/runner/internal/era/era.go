@@ -2,12 +2,7 @@
 // basic/versioning). The legacy era, up to revision 2025-11-25, begins with initialize and has sessions; in the modern
 // era, from revision 2026-07-28 on, each request stands for itself.
 //
-// era.go decides which requests are translated, detect.go knows which eras the backend speaks, and probe.go asks it.
-// modern.go serves clients of the modern era from a legacy backend: validate.go holds headers against the body,
-// sessions.go keeps sessions with the backend, relay.go passes on what it answers, inputs.go what it asks, and
-// listen.go what changes. mixed.go is for while its pods are replaced. legacy.go serves legacy clients from a modern
-// backend. exchange.go is one request to the backend, words.go what it answers, and results.go has the pure parts of
-// the translation.
+// Read Translator.ServeHTTP first; docs/maintainers/call.md follows a call of each era.
 //
 // Policies stand in front of this package: they judge what the client sent, and filter what the client gets. A call is
 // sent to the backend a second time only where the first answer says that it was not taken (HTTP 404 for a session,
@@ -63,7 +58,7 @@ type Config struct {
 // Translator stands in front of a backend. Make it with New.
 type Translator struct {
 	config Config
-	pass   http.Handler // requests as they are, to where the backend answers
+	next   http.Handler // requests as they are, to where the backend answers
 	send   http.Handler // requests of our own
 
 	state     atomic.Pointer[found]
@@ -78,9 +73,9 @@ type Translator struct {
 	running   running       // calls of legacy clients
 }
 
-// New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go
+// New makes a translator. A request that needs no translation goes to next as it is. The translator's own requests go
 // to send, which must not read their context's values of the client's connection.
-func New(config Config, pass, send http.Handler) *Translator {
+func New(config Config, next, send http.Handler) *Translator {
 	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
 	if config.Content == nil {
 		config.Content = func() string { return "" }
@@ -92,7 +87,7 @@ func New(config Config, pass, send http.Handler) *Translator {
 		config: config, send: send,
 		listens: share.New(maxListens, share.Half(maxListens)), questions: share.New(maxQuestions, 1),
 	}
-	t.pass = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { pass.ServeHTTP(w, t.at(r)) })
+	t.next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, t.at(r)) })
 	t.sessions.translator = t
 	t.sessions.table = sessions.New[profile](maxSessions, sessions.Use[*held]{Idle: (*held).idle, End: t.sessions.end})
 	t.pending = sessions.New[string](maxPending, sessions.Use[*waiting]{
@@ -104,19 +99,19 @@ func New(config Config, pass, send http.Handler) *Translator {
 // ServeHTTP implements http.Handler.
 func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	speaks, content := t.state.Load(), t.config.Content()
-	if speaks != nil && speaks.both() && speaks.current(time.Now(), content) && speaks.certain(content) {
-		t.pass.ServeHTTP(w, r)
+	if speaks != nil && speaks.both() && speaks.current(time.Now(), content) && speaks.allSpeak(content) {
+		t.next.ServeHTTP(w, r)
 		return
 	}
 	switch {
 	case r.Method == http.MethodPost && (r.Header.Get(protocol.HeaderSession) == "" || jsonrpc.NamesModern(r.Header)):
 		t.post(w, r)
-	case speaks.of(content) && speaks.modernOnly() && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
+	case speaks.of(content) && !speaks.legacy && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
 		// Sessions and streams of their own are what this backend does not have.
 		w.Header().Set("Allow", http.MethodPost)
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	default:
-		t.pass.ServeHTTP(w, r)
+		t.next.ServeHTTP(w, r)
 	}
 }
 
@@ -130,7 +125,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil || batch || messages[0].Method == "" {
-		t.pass.ServeHTTP(w, r) // the backend's to refuse, in its own way
+		t.next.ServeHTTP(w, r) // the backend's to refuse, in its own way
 		return
 	}
 	m := messages[0]
@@ -142,16 +137,16 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	modern := jsonrpc.Modern(r.Header, m)
 	speaks, err := t.detect(r)
 	switch {
-	case err == nil && modern && speaks.both() && !speaks.certain(t.config.Content()):
+	case err == nil && modern && speaks.both() && !speaks.allSpeak(t.config.Content()):
 		defer body.Keep()() // it may be sent again
 		t.try(w, r, m)
 	case err != nil || speaks.both():
-		t.pass.ServeHTTP(w, r)
+		t.next.ServeHTTP(w, r)
 	case modern && !speaks.modern:
 		t.serveModern(w, t.at(r), m)
 	case !modern && !speaks.legacy:
 		t.serveLegacy(w, t.at(r), m)
 	default:
-		t.pass.ServeHTTP(w, r)
+		t.next.ServeHTTP(w, r)
 	}
 }

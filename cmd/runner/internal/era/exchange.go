@@ -2,12 +2,14 @@ package era
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
@@ -123,81 +124,107 @@ func (x *exchange) run(send http.Handler, r *http.Request, logger *slog.Logger) 
 	}
 }
 
-// reply is the answer to a request that has one.
-type reply struct {
-	status  int
-	header  http.Header
-	message jsonrpc.Message
-	said    words  // those that have the message, or none
-	id      string // of the session that the answer names
+// serve has a request answered into w. What ends it too early is in err.
+func (x *exchange) serve(send http.Handler, w http.ResponseWriter, r *http.Request, logger *slog.Logger) {
+	defer func() {
+		// ReverseProxy panics with this where the backend breaks off.
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler { //nolint:errorlint // a panic's value
+				// it ends the request alone, as in a handler
+				logger.Error("a translated request panicked", "error", p, "stack", string(debug.Stack()))
+			}
+			x.err = cmp.Or(x.err, errBroken)
+		}
+	}()
+	send.ServeHTTP(w, r)
 }
 
-// ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an
-// answer.
-func (t *Translator) ask(ctx context.Context, r *http.Request, body *pipeline.Body, header http.Header) (reply, error) {
-	x := t.exchange(ctx, r, http.MethodPost, body, header)
-	defer x.cancel()
+// words are a text of a backend's, and the messages that it has. err says why there are none: only of an answer that is
+// no stream, on which what is no message is for nobody.
+type words struct {
+	text     jsontext.Value
+	messages []jsonrpc.Message
+	err      error
+}
+
+func wordsOf(text []byte) (said words) {
+	said.text = text
+	said.messages, _, said.err = jsonrpc.ParseAnswer(text)
+	return said
+}
+
+// Header implements http.ResponseWriter.
+func (x *exchange) Header() http.Header { return x.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (x *exchange) WriteHeader(status int) {
+	if status >= http.StatusContinue && status < http.StatusOK {
+		return
+	}
+	x.begin.Do(func() {
+		x.status, x.answered = status, x.header.Clone()
+		if media.Type(x.header) == media.Events {
+			x.events = &sse.Reader{Limit: maxAnswer, Event: x.event}
+		}
+		close(x.began)
+	})
+}
+
+// Write implements io.Writer.
+func (x *exchange) Write(p []byte) (int, error) {
+	x.WriteHeader(http.StatusOK)
+	size := x.whole.Len() + len(p)
+	if x.events != nil {
+		size = x.events.Held() + len(p)
+	}
+	if err := x.room.grow(x.ctx, size, expected(x.header, x.events != nil, size)); err != nil {
+		x.err = err
+		return 0, err
+	}
+	switch {
+	case x.events != nil:
+		n, err := x.events.Write(p)
+		if x.err = err; errors.Is(err, sse.ErrTooLong) {
+			x.err = errTooLong
+		}
+		return n, err
+	case x.whole.Len()+len(p) > maxAnswer:
+		x.err = errTooLong
+		return 0, x.err
+	}
+	return x.whole.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (x *exchange) Flush() {}
+
+// event hands on what may be a message. What is none is passed over: a heartbeat, or what a server says of its own.
+func (x *exchange) event(e sse.Event) error {
+	x.rest.note(e)
+	text := e.Message()
+	if text == nil {
+		return nil
+	}
+	if len(e.Text) <= sse.Kept {
+		text = slices.Clone(text)
+	}
+	if said := wordsOf(text); said.err == nil {
+		x.rest.replied = x.rest.replied || slices.ContainsFunc(said.messages, jsonrpc.Message.Response)
+		return x.give(said)
+	}
+	return nil
+}
+
+// give hands words on when they are asked for.
+func (x *exchange) give(said words) error {
+	if len(said.text) == 0 {
+		return nil
+	}
+	x.room.shrink(len(said.text))
 	select {
-	case <-x.began:
-	case <-ctx.Done():
-		return reply{}, ctx.Err()
+	case x.words <- said:
+		return nil
+	case <-x.ctx.Done():
+		return x.ctx.Err()
 	}
-	a := reply{status: x.status, header: x.answered, id: x.answered.Get(protocol.HeaderSession)}
-	for a.said = range heard(ctx, t, nil, x.words) {
-		if a.said.err != nil {
-			return a, nil
-		}
-		for _, a.message = range a.said.messages {
-			if a.message.Response() {
-				return a, nil
-			}
-			if a.message.Call() {
-				t.answerAlone(ctx, r, a, header)
-			}
-		}
-	}
-	if ctx.Err() != nil {
-		return reply{}, ctx.Err()
-	}
-	return a, x.err
-}
-
-// answerAlone answers a question of the backend's that comes with a request of ours, or on a session's stream, with the
-// given headers: there is no client to be asked.
-func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked reply, header http.Header) {
-	answer := jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot be asked now").Response(asked.message.ID)
-	if asked.message.Method == "ping" {
-		answer = jsonrpc.Result(asked.message.ID, jsontext.Value("{}"))
-	}
-	if asked.id != "" { // the session begins: it is not in the headers of initialize
-		header = header.Clone()
-		if header == nil {
-			header = http.Header{}
-		}
-		header.Set(protocol.HeaderSession, asked.id)
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	t.say(ctx, r, pipeline.Made(answer, nil), header)
-}
-
-// say sends a message that has no answer, and waits for its end. It passes over what the backend says to it, which may
-// be another question. Where it does not arrive, nobody is to be told: what it is about tells how it ends.
-func (t *Translator) say(ctx context.Context, r *http.Request, message *pipeline.Body, header http.Header) {
-	x := t.exchange(ctx, r, http.MethodPost, message, header)
-	defer x.cancel()
-	for range heard(ctx, t, nil, x.words) {
-	}
-}
-
-// refusedError is an answer that is no result.
-type refusedError struct {
-	reply
-}
-
-func (e *refusedError) Error() string {
-	if e.message.Error != nil {
-		return fmt.Sprintf("the backend answers HTTP %d with %s", e.status, e.message.Error)
-	}
-	return fmt.Sprintf("the backend answers HTTP %d", e.status)
 }

@@ -26,7 +26,7 @@ func (t *Translator) try(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 		}
 	}()
 	content := t.config.Content()
-	t.pass.ServeHTTP(answer, r)
+	t.next.ServeHTTP(answer, r)
 	if whole = true; answer.text == nil {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -44,21 +43,6 @@ func (r *resumption) note(e sse.Event) {
 	if ms, err := strconv.ParseUint(string(e.Retry), 10, 31); err == nil {
 		r.pause = max(time.Duration(ms)*time.Millisecond, leastPause)
 	}
-}
-
-// serve has a request answered into w. What ends it too early is in err.
-func (x *exchange) serve(send http.Handler, w http.ResponseWriter, r *http.Request, logger *slog.Logger) {
-	defer func() {
-		// ReverseProxy panics with this where the backend breaks off.
-		if p := recover(); p != nil {
-			if p != http.ErrAbortHandler { //nolint:errorlint // a panic's value
-				// it ends the request alone, as in a handler
-				logger.Error("a translated request panicked", "error", p, "stack", string(debug.Stack()))
-			}
-			x.err = cmp.Or(x.err, errBroken)
-		}
-	}()
-	send.ServeHTTP(w, r)
 }
 
 // resume asks for the rest of a stream until the answer is there; that of a session has none, and goes on.

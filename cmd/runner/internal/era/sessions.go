@@ -156,10 +156,11 @@ func (s *heldSessions) schedule() {
 	})
 }
 
-// idle is since when a session is not used. The lock is held.
+// idle is since when a session is not used. The locks are held, of heldSessions and then of its table: who has the
+// second alone must not ask for room, nor sweep.
 func (h *held) idle() (since time.Time, ok bool) { return h.used, h.busy == 0 }
 
-// end ends a session, whose place is another one's at once. The lock is held.
+// end ends a session, whose place is another one's at once. The locks are held, as for idle.
 func (s *heldSessions) end(h *held) (done <-chan struct{}) {
 	s.ends.Go(func() {
 		<-h.ready
