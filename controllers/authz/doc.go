@@ -12,6 +12,5 @@
 //     FeatureType::"tool", "prompt" or "resource"
 //   - context: claim_NAME and arg_NAME once more
 //
-// policies.go reads and checks, unmatched.go finds policies that match nothing, decide.go decides, request.go puts a
-// call in Cedar's terms, values.go turns JSON into Cedar's values.
+// Read Parse and Policies.Decide first.
 package authz

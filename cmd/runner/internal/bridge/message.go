@@ -22,8 +22,10 @@ func code(m jsonrpc.Message) int {
 
 // read takes what a server says apart, a message or a batch of them.
 func read(line []byte) (all []jsonrpc.Message) {
-	texts := []json.RawMessage{line}
-	if line[0] == '[' && json.Unmarshal(line, &texts) != nil {
+	var texts []json.RawMessage
+	if line[0] != '[' {
+		texts = append(texts, line)
+	} else if json.Unmarshal(line, &texts) != nil {
 		return nil
 	}
 	for _, text := range texts {

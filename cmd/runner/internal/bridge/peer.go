@@ -243,6 +243,7 @@ func (p *peer) dispatch(m jsonrpc.Message) {
 	if m.Method == "" {
 		return
 	}
+	m.Result, m.Error = nil, nil // a question has neither
 	if c := p.about(&m); c != nil && c.to != nil {
 		p.push(c, event{data: m.Text()})
 		return

@@ -104,6 +104,17 @@ func TestAnAnswerKeepsItsResultBesideAnErrorThatIsNull(t *testing.T) {
 	}
 }
 
+// A client would take it for an answer.
+func TestAQuestionOfTheServersHasNoResult(t *testing.T) {
+	conn := newPipe(t)
+	asked := make(chan string, 1)
+	newPeer(conn, true, func(m jsonrpc.Message) { asked <- string(m.Text()) }, nil)
+	conn.says <- `{"jsonrpc":"2.0","id":1,"method":"roots/list","result":{},"error":{"code":1}}`
+	if m := next(t, "question", asked); m != `{"jsonrpc":"2.0","id":1,"method":"roots/list"}` {
+		t.Errorf("the client gets %s", m)
+	}
+}
+
 // The server is told the id that it knows, of which a client's own server knows no other.
 func TestACallWhoseClientDoesNotReadIsCancelledByItsID(t *testing.T) {
 	for _, alone := range []bool{false, true} {

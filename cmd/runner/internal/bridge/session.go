@@ -255,7 +255,8 @@ func (s *session) answered(question []byte) {
 	}
 }
 
-// end ends the session, once, and its server if that is its own, which has ended when done is closed.
+// end ends the session, and its server if that is its own, which has ended when done is closed. The table alone calls
+// it, for what it has taken out: once.
 func (s *session) end() (done <-chan struct{}) {
 	close(s.gone)
 	s.standing.end()

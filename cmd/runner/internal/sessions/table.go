@@ -22,7 +22,8 @@ type Use[V any] struct {
 	Idle func(V) (since time.Time, ok bool)
 	// Least is how long a value must have been idle to make room.
 	Least time.Duration
-	// End ends a value, whose place comes free once done is closed, at once if that is nil.
+	// End ends a value, whose place comes free once done is closed, at once if that is nil. A table without End is
+	// neither closed nor swept, and its values are taken out.
 	End func(V) (done <-chan struct{})
 	// Wait is how long a newcomer waits for a place that comes free.
 	Wait time.Duration

@@ -210,6 +210,10 @@ func TestOtherDataLeavesTheOtherFields(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
+	const lines = "event: message\ndata: {\ndata: \ndata: }\n\n" // CR is white space of JSON, and ends a line
+	if got := string(Message([]byte("{\r\n\r}"))); got != lines {
+		t.Errorf("got %q, want %q", got, lines)
+	}
 }
 
 // An event of usual length takes no memory of its own.

@@ -108,6 +108,9 @@ func (e Event) WithData(data []byte) []byte {
 		}
 	}
 	keep(len(e.Text))
+	if bytes.IndexByte(data, '\r') >= 0 { // alone it ends a line, too
+		data = bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
+	}
 	for text := range bytes.SplitSeq(data, []byte("\n")) {
 		out = append(append(append(out, "data: "...), text...), '\n')
 	}
