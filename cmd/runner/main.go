@@ -36,10 +36,10 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge/program"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/call"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/health"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probe"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/probes"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -102,9 +102,9 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 		return fmt.Errorf("listening for probes: %w", err)
 	}
 	calls = budget.Listen(calls, memory.Connections, budget.MaxFields)
-	probing = budget.Listen(probing, share.New(probes.MaxConnections, share.Half(probes.MaxConnections)), probes.MaxFields)
+	probing = budget.Listen(probing, share.New(health.MaxConnections, share.Half(health.MaxConnections)), health.MaxFields)
 	door := probe.NewDoor()
-	state := &probes.State{Metrics: measured(front)}
+	state := &health.State{Metrics: measured(front)}
 	probeServer := state.Server()
 	go proxy.Serve(server, calls, failed)
 	go proxy.Serve(door.Server(front), door, failed)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/kept"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/sessions"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
@@ -69,7 +69,7 @@ type Bridge struct {
 	starter *starter
 	modern  *modern
 
-	sessions *sessions.Table[string, *session]
+	sessions *kept.Table[string, *session]
 	closing  sync.Once
 	stop     chan struct{}
 
@@ -81,7 +81,7 @@ type Bridge struct {
 	// finished are streams that are kept after they were written, of each what is kept for one that resumes it. A client
 	// whose connection is dead has the end of its stream by resuming it, and it knows that later than the bridge has
 	// written it.
-	finished *sessions.Table[*stream, *stream]
+	finished *kept.Table[*stream, *stream]
 }
 
 // New makes a bridge, which starts no server yet.
@@ -98,10 +98,10 @@ func New(config Config) *Bridge {
 	starter := &starter{server: config.Server, log: config.Log}
 	b := &Bridge{
 		config: config, starter: starter,
-		sessions: sessions.New[string](config.Sessions, sessions.Use[*session]{
+		sessions: kept.New[string](config.Sessions, kept.Use[*session]{
 			Found: (*session).comes, Idle: (*session).idle, Least: makeRoom, End: (*session).end, Wait: endTime,
 		}),
-		finished: sessions.New[*stream](maxKept, sessions.Use[*stream]{
+		finished: kept.New[*stream](maxKept, kept.Use[*stream]{
 			Idle: func(s *stream) (time.Time, bool) { return s.kept, true },
 			End:  func(s *stream) <-chan struct{} { s.free(); return nil },
 		}),

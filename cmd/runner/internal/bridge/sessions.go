@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/sessions"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/kept"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
@@ -17,7 +17,7 @@ func (b *Bridge) open(ctx context.Context, caller string, own bool, standing *st
 	leave, err := b.sessions.Room(ctx, caller)
 	switch {
 	case err == nil:
-	case errors.Is(err, sessions.ErrClosed):
+	case errors.Is(err, kept.ErrClosed):
 		return nil, busy("the server stops")
 	case errors.Is(err, share.ErrOwn):
 		return nil, busy("this caller has %d of %d sessions: end one first", share.Half(b.config.Sessions), b.config.Sessions)

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "note the sources of the bridge as those
 // sources are what the program is made of where it is the bridge.
 var sources = []string{
 	"*.go", "../budget/*.go", "../stdio/*.go", "../jsonrpc/*.go", "../protocol/*.go", "../headers/*.go",
-	"../media/*.go", "../sessions/*.go", "../share/*.go", "../sse/*.go", "program/*.go",
+	"../media/*.go", "../kept/*.go", "../share/*.go", "../sse/*.go", "program/*.go",
 }
 
 func TestTheSourcesAreThoseOfAllPackagesOfTheBridge(t *testing.T) {

@@ -20,9 +20,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/kept"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/sessions"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
@@ -67,7 +67,7 @@ type Translator struct {
 	listens   *share.Places
 	listeners listeners
 	sessions  heldSessions
-	pending   *sessions.Table[string, *waiting]
+	pending   *kept.Table[string, *waiting]
 	ids       atomic.Int64
 	headers   headers.Tools // of a modern backend
 	running   running       // calls of legacy clients
@@ -89,8 +89,8 @@ func New(config Config, next, send http.Handler) *Translator {
 	}
 	t.next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, t.at(r)) })
 	t.sessions.translator = t
-	t.sessions.table = sessions.New[profile](maxSessions, sessions.Use[*held]{Idle: (*held).idle, End: t.sessions.end})
-	t.pending = sessions.New[string](maxPending, sessions.Use[*waiting]{
+	t.sessions.table = kept.New[profile](maxSessions, kept.Use[*held]{Idle: (*held).idle, End: t.sessions.end})
+	t.pending = kept.New[string](maxPending, kept.Use[*waiting]{
 		Idle: func(*waiting) (time.Time, bool) { return time.Time{}, false }, // none makes room for another
 	})
 	return t

@@ -12,9 +12,9 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/kept"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/sessions"
 )
 
 const (
@@ -67,7 +67,7 @@ type heldSessions struct {
 	translator *Translator
 
 	mu     sync.Mutex
-	table  *sessions.Table[profile, *held]
+	table  *kept.Table[profile, *held]
 	next   *time.Timer // when they are looked at again
 	ends   sync.WaitGroup
 	closed bool

@@ -1,7 +1,7 @@
-// Package probes answers the kubelet's probes and Prometheus on a listener of their own: an
+// Package health answers the kubelet's probes and Prometheus on a listener of their own: an
 // MCP endpoint answers 405 or 406 to a GET, and must not be open to probes
 // that carry no Origin.
-package probes
+package health
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Package sessions keeps what callers have for longer than a request, within bounds: sessions, and streams that may be
+// Package kept keeps what callers have for longer than a request, within bounds: sessions, and streams that may be
 // resumed.
-package sessions
+package kept
 
 import (
 	"context"
