@@ -16,10 +16,14 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=freehold.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("ActiveBackend"):
+		return &apisv1alpha1.ActiveBackendApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuthzConfig"):
 		return &apisv1alpha1.AuthzConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuthzPolicy"):
 		return &apisv1alpha1.AuthzPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackendContent"):
+		return &apisv1alpha1.BackendContentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CABundleReference"):
 		return &apisv1alpha1.CABundleReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConfigStatus"):
@@ -76,6 +80,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.RemoteHeaderSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Resources"):
 		return &apisv1alpha1.ResourcesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutOutcome"):
+		return &apisv1alpha1.RolloutOutcomeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStatus"):
+		return &apisv1alpha1.RolloutStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStep"):
+		return &apisv1alpha1.RolloutStepApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RuntimeStatus"):
 		return &apisv1alpha1.RuntimeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):

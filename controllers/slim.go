@@ -147,8 +147,7 @@ func trimChild(child client.Object) client.Object {
 			Volumes: volumeNames(pod.Volumes),
 		}
 	case *corev1.Service:
-		if key := o.Labels[workload.LabelServer]; o.Name == workload.BackendName(key) ||
-			o.Name == workload.HeadlessName(key) {
+		if workload.IsBackendName(o.Labels[workload.LabelServer], o.Name) {
 			o.Spec, o.Status, o.ManagedFields = corev1.ServiceSpec{}, corev1.ServiceStatus{}, nil
 		}
 	}

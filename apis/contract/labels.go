@@ -35,8 +35,13 @@ const (
 		"object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.apiVersion == 'apps/v1' " +
 		"&& o.kind in ['ReplicaSet', 'StatefulSet'])"
 	byRunner = asks + " == 'system:serviceaccount:' + request.?namespace.orValue('') + ':' + server + '-runner' &&\n" +
-		"object.metadata.name == server + '-backend' && dyn(object)" + inTemplate +
-		"[?'app.kubernetes.io/component'].orValue('') == 'backend'"
+		"{server + '-backend': 'backend', server + '-slot2': 'backend-slot2'}[?object.metadata.name].orValue('-') ==\n" +
+		"dyn(object)" +
+		inTemplate + "[?'app.kubernetes.io/component'].orValue('')"
+
+	// ofSlot are the labels of the pods of a StatefulSet or Service with this name.
+	ofSlot = "{'freehold.dev/server': server, 'app.kubernetes.io/component': " +
+		"object.metadata.name.startsWith(server + '-slot2') ? 'backend-slot2' : 'backend'}"
 )
 
 // byOperator: the request comes from a controller of a kind with a proxy.
@@ -146,11 +151,10 @@ func ofItsServer(kind ownership.Object, fields []string, wrong ...string) admiss
 
 // backendSet are the StatefulSets of runners, and backendService their Services.
 func backendSet() admission.Rule {
-	const own = "{'freehold.dev/server': server, 'app.kubernetes.io/component': 'backend'}"
 	return ofItsServer(StatefulSet, []string{inTemplate, ".?spec.?template.?spec.?serviceAccountName"},
-		moves(inTemplate)+" && ["+own+"].exists(own, own.exists(k, dyn(object)"+inTemplate+
+		moves(inTemplate)+" && ["+ofSlot+"].exists(own, own.exists(k, dyn(object)"+inTemplate+
 			"[?k].orValue('') != own[k])) ? 'pods without the labels of this backend' : ''",
-		"oldObject == null && dyn(object).?spec.?selector.orValue({}) != {'matchLabels': "+own+
+		"oldObject == null && dyn(object).?spec.?selector.orValue({}) != {'matchLabels': "+ofSlot+
 			"} ? 'the selector of another backend' : ''",
 		"[dyn(object).?spec.?template.?spec.?serviceAccountName.orValue('')].exists(a, a.endsWith('-runner') &&\n"+
 			"(oldObject == null || dyn(oldObject).?spec.?template.?spec.?serviceAccountName.orValue('') != a)) ?\n"+
@@ -160,8 +164,8 @@ func backendSet() admission.Rule {
 
 func backendService() admission.Rule {
 	return ofItsServer(Service, []string{".?spec.?selector", ".?spec.?type"},
-		"!(dyn(object).?spec.?selector.orValue({}) in [{}, {'freehold.dev/server': server, 'app.kubernetes.io/component': "+
-			"'backend'}]) ? 'the selector of another Service' : ''",
+		"!(dyn(object).?spec.?selector.orValue({}) in [{}, "+ofSlot+
+			"]) ? 'the selector of another Service' : ''",
 		"dyn(object).?spec.?type.orValue('ClusterIP') != 'ClusterIP' ? 'the type ' + dyn(object).?spec.?type.orValue('') : "+
 			"''",
 	)

@@ -12,6 +12,8 @@ const (
 	MCPServerFinalizer ownership.Manager = "mcpserver.freehold.dev/finalizer"
 	// MCPServerWorkload claims workload generations.
 	MCPServerWorkload ownership.Manager = "mcpserver.freehold.dev/workload"
+	// MCPServerPlan says which backend gets the calls, and how far a rollout is.
+	MCPServerPlan ownership.Manager = "rollout.freehold.dev/plan"
 	// MCPServerConditions states conditions and their generation.
 	MCPServerConditions ownership.Manager = "mcpserver.freehold.dev/conditions"
 	// MCPServerAddress states what else was observed.
@@ -32,8 +34,8 @@ const Finalizer = "freehold.dev/mcpserver"
 func MCPServers() Workload {
 	return Workload{
 		Object: MCPServer, Identity: IdentityMCPServer, Finalizer: Finalizer, Backend: true,
-		FinalizerManager: MCPServerFinalizer, WorkloadManager: MCPServerWorkload, ConditionsManager: MCPServerConditions,
-		StatusManager: MCPServerAddress, ChildrenManager: MCPServerChildren,
+		FinalizerManager: MCPServerFinalizer, WorkloadManager: MCPServerWorkload, PlanManager: MCPServerPlan,
+		ConditionsManager: MCPServerConditions, StatusManager: MCPServerAddress, ChildrenManager: MCPServerChildren,
 		RightsManager: RBACChildren, ReportManager: RunnerReport,
 		Conditions: slices.Concat(workloadConditions, []string{"BackendExposed", "PolicyUnmatched"}),
 		word:       "SERVER", holds: "holds the server until its calls have ended and its backend is deleted",
@@ -47,7 +49,7 @@ func backendGrants(w Workload) (policy, scale ownership.Grant) {
 		"says who connects to the backend, and what it may connect to",
 		"spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")
 	return policy, ownership.Grant{
-		Manager: MCPServerScale, Identity: w.Identity, Object: StatefulSet, Names: []string{w.word + "-backend"},
+		Manager: MCPServerScale, Identity: w.Identity, Object: StatefulSet, Names: backendSets(),
 		Mode: ownership.Exclusive, Why: "carries the server's replicas to the backend",
 		Fields: ownership.Paths("spec.replicas"),
 	}

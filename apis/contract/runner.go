@@ -21,10 +21,18 @@ const (
 	IdentityRemoteRunner = "REMOTE.remote-runner"
 )
 
+// backendSets are the StatefulSets of a server's backend, one for each of its two slots (ADR 0075), and backendServices
+// its Services.
+func backendSets() []string { return []string{"SERVER-backend", "SERVER-slot2"} }
+
+func backendServices() []string {
+	return []string{"SERVER-backend", "SERVER-backend-headless", "SERVER-slot2", "SERVER-slot2-headless"}
+}
+
 func runner() []ownership.Grant {
 	build := func(object ownership.Object, why string, own ...string) ownership.Grant {
 		g := MCPServers().child(IdentityRunner, RunnerBackend, object, "SERVER-backend", why, slices.Concat(revision, own)...)
-		g.Versioned = true
+		g.Names, g.Versioned = backendSets(), true
 		return g
 	}
 	backend := build(StatefulSet, "runs the user's image",
@@ -34,7 +42,7 @@ func runner() []ownership.Grant {
 	backend.Baseline = true
 	service := build(Service, "is where the proxy calls, and names each backend pod",
 		"spec.ports", "spec.selector", "spec.type", "spec.clusterIP", "spec.publishNotReadyAddresses")
-	service.Names = append(service.Names, "SERVER-backend-headless")
+	service.Names = backendServices()
 	return []ownership.Grant{backend, service}
 }
 
@@ -46,8 +54,8 @@ func runnerRights() []ownership.Right {
 		}
 	}
 	return []ownership.Right{
-		right(IdentityRunner, StatefulSet, "SERVER-backend"),
-		right(IdentityRunner, Service, "SERVER-backend", "SERVER-backend-headless"),
+		right(IdentityRunner, StatefulSet, backendSets()...),
+		right(IdentityRunner, Service, backendServices()...),
 		right(IdentityRunner, MCPServer, "SERVER"),
 		right(IdentityRemoteRunner, MCPRemoteProxy, "REMOTE"),
 	}

@@ -19,6 +19,8 @@ type Workload struct {
 	FinalizerManager ownership.Manager
 	// WorkloadManager claims workload generations.
 	WorkloadManager ownership.Manager
+	// PlanManager states which backend gets the calls, and the rollout to the next one; empty without a backend.
+	PlanManager ownership.Manager
 	// ConditionsManager states conditions of the types of Conditions.
 	ConditionsManager ownership.Manager
 	Conditions        []string
@@ -91,12 +93,19 @@ func (w Workload) grants() []ownership.Grant {
 	for _, t := range w.Conditions {
 		reported = append(reported, "status.conditions[type="+t+"]")
 	}
-	return []ownership.Grant{
+	grants := []ownership.Grant{
 		own(w.FinalizerManager, w.Object, w.holds, `metadata.finalizers[="`+w.Finalizer+`"]`),
 		claim,
 		own(w.ConditionsManager, w.sub(), "reports the state, and of which generation", reported...),
 		own(w.StatusManager, w.sub(), w.status, w.statusFields...),
 	}
+	if w.Backend {
+		plan := own(w.PlanManager, w.sub(), "says which backend gets the calls, and how far a rollout is",
+			"status.active", "status.rollout", "status.lastRollout")
+		plan.Versioned = true
+		grants = slices.Insert(grants, 2, plan)
+	}
+	return grants
 }
 
 func (w Workload) children() []ownership.Grant {

@@ -22,6 +22,18 @@ type MCPServerStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Selector string `json:"selector,omitempty"`
+
+	// active is the content of the backend that gets the calls. Once it is stated it stays.
+	// +optional
+	Active *ActiveBackend `json:"active,omitempty"`
+
+	// rollout is the rollout of other content that is under way. It is absent at rest.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
+	// lastRollout is what the last rollout came to.
+	// +optional
+	LastRollout *RolloutOutcome `json:"lastRollout,omitempty"`
 }
 
 // WorkloadStatus numbers the content of the workload: what decides how the pods
@@ -216,6 +228,7 @@ type ServerInfo struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.workload) || (has(self.status) && has(self.status.workload) && self.status.workload.generation >= oldSelf.status.workload.generation)",message="status.workload may not disappear and its generation may not fall: leave it as it is, and write other content into spec, which raises it; to start over, delete the server and make it again"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.runtime) || (has(self.status) && has(self.status.runtime) && self.status.runtime.generation >= oldSelf.status.runtime.generation)",message="status.runtime may not disappear and its generation may not fall: leave it to the runner; to start over, delete the server and make it again"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.runtime) || (has(self.status.workload) && self.status.runtime.generation <= self.status.workload.generation)",message="status.runtime.generation may not be higher than status.workload.generation"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.active) || (has(self.status) && has(self.status.active) && self.status.active.generation >= oldSelf.status.active.generation)",message="status.active may not disappear and its generation may not fall: leave it as it is, and write other content into spec; to start over, delete the server and make it again"
 type MCPServer struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard metadata of an object. The name has at most 44

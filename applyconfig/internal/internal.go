@@ -1294,6 +1294,36 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.ActiveBackend
+  map:
+    fields:
+    - name: generation
+      type:
+        scalar: numeric
+      default: 0
+    - name: hash
+      type:
+        scalar: string
+      default: ""
+    - name: path
+      type:
+        scalar: string
+      default: ""
+    - name: port
+      type:
+        scalar: numeric
+      default: 0
+    - name: since
+      type:
+        namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: slot
+      type:
+        scalar: numeric
+      default: 0
+    - name: transport
+      type:
+        scalar: string
+      default: ""
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.AuthzConfig
   map:
     fields:
@@ -1316,6 +1346,33 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
       default: ""
     - name: policy
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.BackendContent
+  map:
+    fields:
+    - name: generation
+      type:
+        scalar: numeric
+      default: 0
+    - name: hash
+      type:
+        scalar: string
+      default: ""
+    - name: path
+      type:
+        scalar: string
+      default: ""
+    - name: port
+      type:
+        scalar: numeric
+      default: 0
+    - name: slot
+      type:
+        scalar: numeric
+      default: 0
+    - name: transport
       type:
         scalar: string
       default: ""
@@ -1771,6 +1828,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPServerStatus
   map:
     fields:
+    - name: active
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ActiveBackend
     - name: conditions
       type:
         list:
@@ -1779,6 +1839,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: lastRollout
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutOutcome
     - name: observedGeneration
       type:
         scalar: numeric
@@ -1791,6 +1854,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: replicas
       type:
         scalar: numeric
+    - name: rollout
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutStatus
     - name: runtime
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
@@ -1961,6 +2027,71 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             namedType: Quantity.resource.api.pkg.apimachinery.k8s.io
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutOutcome
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: id
+      type:
+        scalar: string
+      default: ""
+    - name: message
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: state
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutStatus
+  map:
+    fields:
+    - name: from
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.BackendContent
+    - name: id
+      type:
+        scalar: string
+      default: ""
+    - name: steps
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutStep
+          elementRelationship: associative
+          keys:
+          - name
+    - name: target
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.BackendContent
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutStep
+  map:
+    fields:
+    - name: deadline
+      type:
+        namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: reason
+      type:
+        scalar: string
+    - name: startedAt
+      type:
+        namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: state
+      type:
+        scalar: string
+      default: ""
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
   map:
     fields:

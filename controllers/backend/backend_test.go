@@ -287,7 +287,7 @@ func TestTheConditionFollowsTheFindingAndNotTheSpec(t *testing.T) {
 func TestStartsOfTheBackend(t *testing.T) {
 	r := runner(t)
 	up := func(edit func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
-		intent, err := workload.Backend(r.Run)
+		intent, err := workload.Backend(r.Run, workload.Slot1)
 		if err != nil {
 			t.Fatal(err)
 		}

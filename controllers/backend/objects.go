@@ -19,7 +19,7 @@ import (
 // different versions disagree.
 func (r *Runner) statefulSet(w snapshot) (child, error) {
 	if r.rendered == nil {
-		rendered, err := workload.Backend(r.Run)
+		rendered, err := workload.Backend(r.Run, workload.Slot1)
 		if err != nil {
 			return child{}, err
 		}
@@ -92,14 +92,15 @@ func (r *Runner) services(w snapshot) []child {
 }
 
 func (r *Runner) service(
-	kind string, build func(runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration, meta podtemplate.Metadata,
+	kind string, build func(runconfig.RunConfig, workload.Slot) *corev1ac.ServiceApplyConfiguration,
+	meta podtemplate.Metadata,
 ) child {
 	return child{
-		kind: kind, intent: workload.Described(build(r.Run), meta),
+		kind: kind, intent: workload.Described(build(r.Run, workload.Slot1), meta),
 		atRevision: func(rev revision.Revision) runtime.ApplyConfiguration {
 			run := r.Run
 			run.Workload = runconfig.Workload(rev)
-			return workload.Described(build(run), meta)
+			return workload.Described(build(run, workload.Slot1), meta)
 		},
 	}
 }

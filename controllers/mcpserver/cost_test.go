@@ -95,7 +95,7 @@ func (s *stored) come(applier *apply.Applier) {
 	server := read(s)
 	rev, run := revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash},
 		contentOf(server)
-	backend, err := workload.Backend(run)
+	backend, err := workload.Backend(run, workload.Slot1)
 	_, made := applier.As(contract.RunnerBackend).Apply(s.tb.Context(), nil, backend)
 	report := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
 		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(rev.Generation)).

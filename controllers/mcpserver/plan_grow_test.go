@@ -22,7 +22,7 @@ func (l *life) counts() [2]int32 {
 func (l *life) raise() {
 	l.tb.Helper()
 	server, had := read(l.stored), l.backend().Spec.Replicas
-	backend, err := workload.Backend(contentOf(server))
+	backend, err := workload.Backend(contentOf(server), workload.Slot1)
 	if err == nil {
 		_, err = l.r.Applier.As(contract.RunnerBackend).Apply(l.tb.Context(), l.backend(), backend)
 	}

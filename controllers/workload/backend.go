@@ -10,11 +10,11 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// Backend is the StatefulSet that runs the user's image. It never states replicas: whoever scales the server owns
-// them. The StatefulSet carries the revision, its pods the hash of what they run. The error is podtemplate.Problems,
-// those that Render found.
-func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, error) {
-	template, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
+// Backend is the StatefulSet of a slot, which runs the user's image. It never states replicas: whoever scales the
+// server owns them. The StatefulSet carries the revision, its pods the hash of what they run. The error is
+// podtemplate.Problems, those that Render found.
+func Backend(run runconfig.RunConfig, slot Slot) (*appsv1ac.StatefulSetApplyConfiguration, error) {
+	template, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, slot.Component()))
 	if err := podtemplate.AsError(problems); err != nil {
 		return nil, err
 	}
@@ -23,11 +23,11 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 		return nil, err
 	}
 	id, rev := run.Server, revision.Revision(run.Workload)
-	set := child(appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace), OwnerIn(id), ComponentBackend).
+	set := child(appsv1ac.StatefulSet(slot.Name(id.Name), id.Namespace), OwnerIn(id), slot.Component()).
 		WithAnnotations(rev.Annotations()).
 		WithSpec(appsv1ac.StatefulSetSpec().
-			WithServiceName(HeadlessName(id.Name)).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentBackend))).
+			WithServiceName(slot.HeadlessName(id.Name)).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, slot.Component()))).
 			// Parallel, because a stuck pod 0 would otherwise hold back the pods that replace it.
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().

@@ -96,7 +96,7 @@ func TestHowLongASessionLastsIsToldToTheBridge(t *testing.T) {
 		for seconds, want := range map[int32]string{0: "", 120: "-idle 120s"} {
 			server := read(t, "stdio")
 			server.Spec.Stdio = &v1alpha1.StdioSpec{Process: process, SessionIdleSeconds: seconds}
-			set, err := Backend(sound(t, server, options).Claimed(1))
+			set, err := Backend(sound(t, server, options).Claimed(1), Slot1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestHowLongASessionLastsIsToldToTheBridge(t *testing.T) {
 func TestTheBridgeIsPulledWithTheRunnersSecrets(t *testing.T) {
 	opts := options
 	opts.RunnerPullSecrets = []string{"ours", "mine"}
-	set, err := Backend(sound(t, read(t, "stdio"), opts).Claimed(1))
+	set, err := Backend(sound(t, read(t, "stdio"), opts).Claimed(1), Slot1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestPodsTakeCallsAtTheBridgesPort(t *testing.T) {
 		if got := run.Backend.PodPort(); got != want {
 			t.Errorf("%s: pods at port %d, want %d", name, got, want)
 		}
-		if got := *HeadlessService(run).Spec.Ports[0].Port; got != want {
+		if got := *HeadlessService(run, Slot1).Spec.Ports[0].Port; got != want {
 			t.Errorf("%s: the headless Service has port %d, want %d", name, got, want)
 		}
 	}
@@ -146,7 +146,7 @@ func TestTheServiceKeepsThePortsThatOlderProxiesCall(t *testing.T) {
 		server := read(t, name)
 		server.Spec.Port = port
 		names := map[int32]string{}
-		for _, p := range BackendService(sound(t, server, options).Content).Spec.Ports {
+		for _, p := range BackendService(sound(t, server, options).Content, Slot1).Spec.Ports {
 			if *p.TargetPort != intstr.FromString("mcp") {
 				t.Errorf("port %d leads to %s", *p.Port, p.TargetPort)
 			}

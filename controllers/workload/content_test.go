@@ -222,7 +222,7 @@ func TestAChangeReplacesOnlyThePodsThatItChanges(t *testing.T) {
 // backendTemplate is the pod template as it is written under a number.
 func backendTemplate(t *testing.T, r Rendered, generation int64) any {
 	t.Helper()
-	set, err := Backend(r.Claimed(generation))
+	set, err := Backend(r.Claimed(generation), Slot1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,12 +328,12 @@ func TestRenderNeverFails(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			_, proxyErr := rendered.Proxy(1)
-			_, backendErr := Backend(rendered.Content)
+			_, backendErr := Backend(rendered.Content, Slot1)
 			if (proxyErr == nil) != (tc.want == "") || tc.want == "" && backendErr != nil {
 				t.Errorf("Proxy: %v, Backend: %v", proxyErr, backendErr)
 			}
 			ProxyService(OwnerOf(tc.server), tc.server.Spec.Proxy)
-			BackendService(rendered.Content)
+			BackendService(rendered.Content, Slot1)
 		})
 	}
 }
@@ -341,7 +341,7 @@ func TestRenderNeverFails(t *testing.T) {
 // The runner builds the backend of a run config that another release wrote.
 func TestABackendWithProblemsIsNotBuilt(t *testing.T) {
 	var problems podtemplate.Problems
-	if _, err := Backend(render(overlaid("{"), options).Content); !errors.As(err, &problems) {
+	if _, err := Backend(render(overlaid("{"), options).Content, Slot1); !errors.As(err, &problems) {
 		t.Errorf("got %v, want it refused", err)
 	}
 }

@@ -81,7 +81,7 @@ func objectsWith(t *testing.T, server *v1alpha1.MCPServer, options given) map[st
 	if err != nil {
 		t.Fatal(err)
 	}
-	backend, err := Backend(run)
+	backend, err := Backend(run, Slot1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func objectsWith(t *testing.T, server *v1alpha1.MCPServer, options given) map[st
 		"proxy":            proxy,
 		"proxy-service":    ProxyService(owner, server.Spec.Proxy),
 		"backend":          Described(backend, runners),
-		"backend-service":  Described(BackendService(run), runners),
-		"backend-headless": Described(HeadlessService(run), runners),
+		"backend-service":  Described(BackendService(run, Slot1), runners),
+		"backend-headless": Described(HeadlessService(run, Slot1), runners),
 	}
 	if policy := BackendNetworkPolicy(server, options.Release); policy != nil {
 		all["networkpolicy"] = policy

@@ -22,7 +22,7 @@ const ManagedBy = "freehold"
 const (
 	// ComponentProxy is the proxy's Deployment, pods and Service.
 	ComponentProxy = "proxy"
-	// ComponentBackend is the StatefulSet, its pods and its Services.
+	// ComponentBackend is the StatefulSet of Slot1, its pods and its Services, and the NetworkPolicy.
 	ComponentBackend = "backend"
 	// ComponentRunner is the runner's identity and run config.
 	ComponentRunner = "runner"

@@ -139,10 +139,12 @@ func TestProxyReplicas(t *testing.T) {
 func TestNamesFit(t *testing.T) {
 	server := strings.Repeat("a", 44)
 	for name, limit := range map[string]int{
-		BackendName(server):  52, // the StatefulSet's revision label adds 11
-		HeadlessName(server): 63,
-		ProxyName(server):    63,
-		RunnerName(server):   253,
+		BackendName(server):        52, // the StatefulSet's revision label adds 11
+		HeadlessName(server):       63,
+		Slot2.Name(server):         52,
+		Slot2.HeadlessName(server): 63,
+		ProxyName(server):          63,
+		RunnerName(server):         253,
 		RunConfigName(server, revision.Revision{Generation: 1<<63 - 1, Hash: strings.Repeat("0", 64)}): 253,
 	} {
 		if len(name) > limit {

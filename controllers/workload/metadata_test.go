@@ -92,7 +92,7 @@ func TestARecordGivesNoneOfOurLabels(t *testing.T) {
 		Labels:      map[string]string{LabelServer: "other"},
 		Annotations: map[string]string{"freehold.dev/adopt": "true"},
 	}
-	meta, _ := metadataOf(t, Described(BackendService(sound(t, server, options).Content), RunnersObjects(server)))
+	meta, _ := metadataOf(t, Described(BackendService(sound(t, server, options).Content, Slot1), RunnersObjects(server)))
 	if meta.Labels[LabelServer] != server.Name || meta.Annotations["freehold.dev/adopt"] != "" {
 		t.Errorf("%v, %v", meta.Labels, meta.Annotations)
 	}

@@ -49,11 +49,11 @@ func sessionSecret(object kinds.Object) string {
 // ProxyName is the proxy's Deployment and Service.
 func ProxyName(key string) string { return dnsLabel(key, "-proxy") }
 
-// BackendName is the backend's StatefulSet and the Service that the proxy calls.
-func BackendName(key string) string { return dnsLabel(key, "-backend") }
+// BackendName is that of Slot1, and the NetworkPolicy before the pods of both slots.
+func BackendName(key string) string { return Slot1.Name(key) }
 
-// HeadlessName is the Service that names the backend's pods.
-func HeadlessName(key string) string { return dnsLabel(key, "-backend-headless") }
+// HeadlessName is that of Slot1.
+func HeadlessName(key string) string { return Slot1.HeadlessName(key) }
 
 // dnsLabel is NAME-PART, or NAME-PART-SUFFIX, for names without a dot, as of Services and hosts. The suffix is last,
 // because NAME-SUFFIX may be an MCPServer.
@@ -86,17 +86,25 @@ func IsRunConfigName(key, name string) bool {
 
 // IsChildName reports whether name is that of a child of the owner with this key, of the kinds that are read.
 func IsChildName(key, name string) bool {
-	return slices.Contains([]string{RunnerName(key), ProxyName(key), BackendName(key), HeadlessName(key)}, name) ||
-		IsRunConfigName(key, name)
+	return name == RunnerName(key) || name == ProxyName(key) || IsBackendName(key, name) || IsRunConfigName(key, name)
+}
+
+// IsBackendName reports whether name is that of an object of the owner's backend.
+func IsBackendName(key, name string) bool {
+	return slices.ContainsFunc(Slots[:], func(s Slot) bool { return name == s.Name(key) || name == s.HeadlessName(key) })
 }
 
 // OfPod returns the owner's key and the component of a pod by its name; empty if no pod of ours has such a name.
 // Others may use one, too. The hash of a ReplicaSet has no vowels, so no suffix is one.
 func OfPod(pod string) (key, component string) {
-	const ofBackend, ofProxy = "-backend-", "-proxy-"
-	if at := strings.LastIndex(pod, ofBackend); at > 0 {
-		if _, err := strconv.Atoi(pod[at+len(ofBackend):]); err == nil {
-			return pod[:at], ComponentBackend
+	const ofProxy = "-proxy-"
+	if at := strings.LastIndex(pod, "-"); at > 0 {
+		if _, err := strconv.Atoi(pod[at+1:]); err == nil {
+			for _, slot := range Slots {
+				if key, is := strings.CutSuffix(pod[:at], slot.Name("")); is && key != "" {
+					return key, slot.Component()
+				}
+			}
 		}
 	}
 	at := strings.LastIndex(pod, ofProxy)

@@ -64,14 +64,17 @@ func BackendNetworkPolicy(
 	if !closed && rules == nil {
 		return nil
 	}
-	pods := func(component string) *metav1ac.LabelSelectorApplyConfiguration {
-		return metav1ac.LabelSelector().WithMatchLabels(Selector(owner.Key(), component))
+	components := metav1ac.LabelSelectorRequirement().WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpIn)
+	for _, slot := range Slots {
+		components.WithValues(slot.Component())
 	}
-	spec := networkingv1ac.NetworkPolicySpec().WithPodSelector(pods(ComponentBackend))
+	spec := networkingv1ac.NetworkPolicySpec().WithPodSelector(metav1ac.LabelSelector().
+		WithMatchLabels(map[string]string{LabelServer: owner.Key()}).WithMatchExpressions(components))
 	if closed {
 		spec.WithPolicyTypes(networkingv1.PolicyTypeIngress).
 			WithIngress(networkingv1ac.NetworkPolicyIngressRule().
-				WithFrom(networkingv1ac.NetworkPolicyPeer().WithPodSelector(pods(ComponentProxy))))
+				WithFrom(networkingv1ac.NetworkPolicyPeer().WithPodSelector(
+					metav1ac.LabelSelector().WithMatchLabels(Selector(owner.Key(), ComponentProxy)))))
 	}
 	if rules != nil {
 		spec.WithPolicyTypes(networkingv1.PolicyTypeEgress).WithEgress(dns())

@@ -39,7 +39,9 @@ func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 			"account": RunnerName(key), "ConfigMap": RunConfigName(key, rev), "Deployment": ProxyName(key),
 			"StatefulSet": BackendName(key),
 			"Service":     ProxyName(key), "Service of the backend": BackendName(key), "headless Service": HeadlessName(key),
-			"Secrets, older": olderSessionName(key), "Secrets": SessionName(key, "5e9f2f0c-1"),
+			"StatefulSet of slot 2": Slot2.Name(key), "Service of slot 2": Slot2.Name(key),
+			"Service of slot 2, headless": Slot2.HeadlessName(key),
+			"Secrets, older":              olderSessionName(key), "Secrets": SessionName(key, "5e9f2f0c-1"),
 		} {
 			if kind = kind[:min(7, len(kind))]; whose[kind+name] != "" && whose[kind+name] != key {
 				t.Errorf("%s and %s both have a %s %s", key, whose[kind+name], kind, name)
@@ -70,6 +72,10 @@ func TestAPodIsOfItsOwner(t *testing.T) {
 	for pod, want := range map[string][2]string{
 		"echo-backend-0":                    {"echo", "backend"},
 		"echo-backend-12":                   {"echo", "backend"},
+		"echo-slot2-3":                      {"echo", "backend-slot2"},
+		"a-backend-slot2-0":                 {"a-backend", "backend-slot2"},
+		"a-slot2-backend-0":                 {"a-slot2", "backend"},
+		"-slot2-0":                          {},
 		"a-backend-backend-0":               {"a-backend", "backend"},
 		"a-proxy-backend-0":                 {"a-proxy", "backend"},
 		"echo-proxy-7d9f6c4b5-x2x4z":        {"echo", "proxy"},

@@ -14,9 +14,9 @@ func ServiceAccount(owner Owner) *corev1ac.ServiceAccountApplyConfiguration {
 		WithAutomountServiceAccountToken(false)
 }
 
-// Role allows a runner to read its owner, report to its status, and apply the three objects of a backend. Every rule
-// names its objects, also for create, which works because an apply has the object's name in its URL where a POST does
-// not. list and watch need the field selector metadata.name
+// Role allows a runner to read its owner, report to its status, and apply the three objects of a backend in each slot.
+// Every rule names its objects, also for create, which works because an apply has the object's name in its URL where a
+// POST does not. list and watch need the field selector metadata.name
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
 	role := child(rbacv1ac.Role(RunnerName(owner.Key()), owner.Namespace), owner, ComponentRunner)
@@ -24,10 +24,15 @@ func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
 		// The runner deletes nothing, but some clusters require the right to delete an object for changing its owner
 		// references:
 		// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#ownerreferencespermissionenforcement
+		var sets, services []string
+		for _, slot := range Slots {
+			sets = append(sets, slot.Name(owner.Key()))
+			services = append(services, slot.Name(owner.Key()), slot.HeadlessName(owner.Key()))
+		}
 		role.WithRules(
-			rule("apps", "statefulsets", BackendName(owner.Key())).
+			rule("apps", "statefulsets", sets...).
 				WithVerbs("get", "list", "watch", "patch", "create", "delete"),
-			rule("", "services", BackendName(owner.Key()), HeadlessName(owner.Key())).
+			rule("", "services", services...).
 				WithVerbs("get", "list", "watch", "patch", "create", "delete"))
 	}
 	role.WithRules(

@@ -40,31 +40,31 @@ const portCalls = "calls"
 // BackendService is where the proxy calls. It carries the revision, because its port is content that an older runner
 // must not set back. Proxies call CallPort, which never changes; those of earlier releases call spec.port. That port
 // keeps its name: kube-proxy identifies a port by its name, and would briefly send calls to a renamed one nowhere.
-func BackendService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
+func BackendService(run runconfig.RunConfig, slot Slot) *corev1ac.ServiceApplyConfiguration {
 	spec := corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
-		WithSelector(Selector(run.Server.Name, ComponentBackend)).
+		WithSelector(Selector(run.Server.Name, slot.Component())).
 		WithPorts(mcpPort(runconfig.CallPort).WithName(portCalls))
 	if run.Backend.Port != runconfig.CallPort {
 		spec.WithPorts(mcpPort(run.Backend.Port))
 	}
-	return backendService(run, BackendName(run.Server.Name)).WithSpec(spec)
+	return backendService(run, slot, slot.Name(run.Server.Name)).WithSpec(spec)
 }
 
 // HeadlessService names each backend pod, for the StatefulSet's serviceName, and the port on which each listens. It
 // publishes only ready addresses: servers need not find each other to become ready, and a name that resolves should
 // answer.
-func HeadlessService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
-	return backendService(run, HeadlessName(run.Server.Name)).
+func HeadlessService(run runconfig.RunConfig, slot Slot) *corev1ac.ServiceApplyConfiguration {
+	return backendService(run, slot, slot.HeadlessName(run.Server.Name)).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
 			WithClusterIP(corev1.ClusterIPNone).
-			WithSelector(Selector(run.Server.Name, ComponentBackend)).
+			WithSelector(Selector(run.Server.Name, slot.Component())).
 			WithPorts(mcpPort(run.Backend.PodPort())))
 }
 
-func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApplyConfiguration {
-	return child(corev1ac.Service(name, run.Server.Namespace), OwnerIn(run.Server), ComponentBackend).
+func backendService(run runconfig.RunConfig, slot Slot, name string) *corev1ac.ServiceApplyConfiguration {
+	return child(corev1ac.Service(name, run.Server.Namespace), OwnerIn(run.Server), slot.Component()).
 		WithAnnotations(revision.Revision(run.Workload).Annotations())
 }
 

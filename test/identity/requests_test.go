@@ -119,10 +119,9 @@ func (x *trial) apply(resource string) request {
 	intent := x.intent(resource)
 	_, sub, _ := strings.Cut(resource, "/")
 	for _, g := range freehold.Grants {
-		// The claim has a grant of its own on the status, which is not tried.
+		// Claim and plan have grants of their own on the status, which are not tried.
 		if g.Identity != x.identity || g.Object.Kind != intent.GetKind() || g.Object.Subresource != sub ||
-			!g.Named(intent.GetName()) || g.Manager == contract.MCPServerWorkload ||
-			g.Manager == contract.MCPRemoteProxyWorkload {
+			!g.Named(intent.GetName()) || sub == "status" && g.Versioned {
 			continue
 		}
 		return func(ctx context.Context, c client.WithWatch) error {

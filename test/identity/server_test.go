@@ -50,7 +50,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	s.Must(err, "building the run config")
 	proxy, err := rendered.Proxy(1)
 	s.Must(err, "building the proxy")
-	backend, err := workload.Backend(run)
+	backend, err := workload.Backend(run, workload.Slot1)
 	s.Must(err, "building the backend")
 	for resource, ac := range map[string]any{
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner),
@@ -59,7 +59,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 		"networkpolicies": workload.BackendNetworkPolicy(made.object, podtemplate.Release{}),
 		"secrets": workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID),
 			strings.Repeat("k", 32)),
-		"statefulsets": backend, "runner/services": workload.BackendService(run),
+		"statefulsets": backend, "runner/services": workload.BackendService(run, workload.Slot1),
 	} {
 		made.intents[resource] = unstructuredOf(s, ac)
 	}

@@ -21,6 +21,8 @@ const (
 		"it again"
 	runtimeStays = "status.runtime may not disappear and its generation may not fall: " +
 		"leave it to the runner; to start over, delete the server and make it again"
+	activeStays = "status.active may not disappear and its generation may not fall: leave it as it is, and write other " +
+		"content into spec; to start over, delete the server and make it again"
 	runtimeBelow = "status.runtime.generation may not be higher than status.workload.generation"
 )
 
@@ -33,6 +35,7 @@ var _ = Describe("The rules on an MCPServer's status", func() {
 		s = newEnv()
 		s.Apply("kubectl", server("echo", ""))
 		statusOf(s, "operator", `workload: {generation: 3, hash: abc}`)
+		statusOf(s, "plan", activeAt(2))
 		live = statusOf(s, "runner", `runtime: {serverUID: $uid, generation: 2}`)
 	})
 
@@ -42,6 +45,8 @@ var _ = Describe("The rules on an MCPServer's status", func() {
 	},
 		Entry("a workload generation that falls", "operator", `workload: {generation: 2, hash: abc}`, workloadStays),
 		Entry("a workload that its manager stops stating", "operator", `url: http://x`, workloadStays),
+		Entry("an active content of a lower generation", "plan", activeAt(1), activeStays),
+		Entry("an active content that its manager stops stating", "plan", `url: http://x`, activeStays),
 		Entry("a runtime generation that falls", "runner", `runtime: {serverUID: $uid, generation: 1}`, runtimeStays),
 		Entry("a runtime that its manager stops stating", "runner", `url: http://x`, runtimeStays),
 		Entry("a runtime ahead of the workload", "runner", `runtime: {serverUID: $uid, generation: 9}`, runtimeBelow),
@@ -51,11 +56,14 @@ var _ = Describe("The rules on an MCPServer's status", func() {
 		statusOf(s, "operator", `workload: {generation: 3, hash: abd}`)
 		statusOf(s, "operator", `workload: {generation: 7, hash: abc}`)
 		statusOf(s, "runner", `runtime: {serverUID: $uid, generation: 7}`)
+		statusOf(s, "plan", activeAt(2))
+		statusOf(s, "plan", activeAt(3))
 	})
 
 	It("hold against a PUT of the status subresource without status", func() {
 		delete(live.Object, "status")
 		refusedWith(putStatus(s, live), workloadStays)
+		refusedWith(putStatus(s, live), activeStays)
 	})
 
 	It("hold against a PUT of an empty status", func() {
@@ -85,6 +93,11 @@ var _ = Describe("The rules on an MCPServer's status", func() {
 		s.ApplyStatus("runner", report)
 	})
 })
+
+func activeAt(generation int) string {
+	return fmt.Sprintf("active: {slot: 1, hash: abc, generation: %d, port: 8080, path: /mcp, transport: sse, "+
+		"since: \"2026-01-01T00:00:00Z\"}", generation)
+}
 
 func statusOf(s *kit.Env, manager, status string) *unstructured.Unstructured {
 	GinkgoHelper()

@@ -40,13 +40,13 @@ func children(s *kit.Env) []*unstructured.Unstructured {
 	Expect(rendered.Short()).To(BeTrue())
 	proxy, err := rendered.Proxy(1)
 	Expect(err).NotTo(HaveOccurred())
-	backend, err := workload.Backend(run)
+	backend, err := workload.Backend(run, workload.Slot1)
 	Expect(err).NotTo(HaveOccurred())
 	var all []*unstructured.Unstructured
 	for _, ac := range []runtime.ApplyConfiguration{
 		workload.ServiceAccount(owner), workload.Role(owner), workload.RoleBinding(owner),
 		workload.ProxyService(owner, server.Spec.Proxy), proxy,
-		workload.BackendService(run), workload.HeadlessService(run), backend,
+		workload.BackendService(run, workload.Slot1), workload.HeadlessService(run, workload.Slot1), backend,
 	} {
 		text, err := json.Marshal(ac)
 		Expect(err).NotTo(HaveOccurred())

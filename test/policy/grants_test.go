@@ -56,6 +56,11 @@ var rights = append([]right{
 		"status: {url: http://a}", ".status.url",
 	},
 	{
+		contract.MCPServerPlan, contract.MCPServerSub, "echo",
+		`status: {active: {slot: 1, hash: abc, generation: 1, port: 80, path: /mcp, transport: sse, since: "2026-01-01T00:00:00Z"}}`,
+		"status: {url: http://a}", ".status.url",
+	},
+	{
 		contract.MCPServerConditions, contract.MCPServerSub, "echo",
 		`status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 		"status: {selector: a=b}", ".status.selector",

@@ -92,6 +92,36 @@ func TestAStolenTokenStaysAtItsServer(t *testing.T) {
 		"changing the backend beside what another manager states")
 }
 
+// The labels of a slot are on what has the names of that slot alone.
+func TestARunnerKeepsItsSlotsApart(t *testing.T) {
+	s := kit.NewEnv(t, plane)
+	uid := makeOwners(s)[contract.MCPServer.Kind]
+	runner := as(t, s.Namespace, "echo-runner")
+	send := func(kind, name, slot string) error {
+		own := "{freehold.dev/server: echo, app.kubernetes.io/component: " + slot + "}"
+		text := "spec: {type: ClusterIP, selector: $own, ports: [{port: 80, protocol: TCP}]}"
+		if kind == "apps/v1, kind: StatefulSet" {
+			text = "spec: {serviceName: s, " + strings.ReplaceAll(ownPods, ownLabels, "$own") + "}"
+		}
+		o := s.Intent("{apiVersion: " + kind + ", metadata: {name: " + name + "}}")
+		merge(o.Object, object(strings.NewReplacer("$uid", uid, "$own", own).Replace(owned+text)).Object)
+		return applied(t.Context(), runner, string(contract.RunnerBackend), "", o, true)
+	}
+	for _, name := range []string{"echo-backend", "echo-slot2"} {
+		slot, other := "backend", "backend-slot2"
+		if name == "echo-slot2" {
+			slot, other = other, slot
+		}
+		refused(t, send("apps/v1, kind: StatefulSet", name, other), "pods without the labels of this backend",
+			"the selector of another backend")
+		s.Must(send("apps/v1, kind: StatefulSet", name, slot), "making the StatefulSet "+name)
+		for _, service := range []string{name, name + "-headless"} {
+			refused(t, send("v1, kind: Service", service, other), "the selector of another Service")
+			s.Must(send("v1, kind: Service", service, slot), "making the Service "+service)
+		}
+	}
+}
+
 // replaced is a text in which something stands in place of all that is from.
 func replaced(t *testing.T, text, from, to string) string {
 	t.Helper()

@@ -57,7 +57,7 @@ func (t *tools) launch(
 	ctx context.Context, r *running, s server, run runconfig.RunConfig, command []string, env map[string]string,
 	home string,
 ) error {
-	backend, err := workload.Backend(run)
+	backend, err := workload.Backend(run, workload.Slot1)
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func TestOfTwoBirthsOneIsRefused(t *testing.T) {
 		var wait sync.WaitGroup
 		results := make([]error, 2)
 		for i, process := range []*apply.Applier{d.process(), d.process()} {
-			backend, err := workload.Backend(d.content(server, int64(i+1)))
+			backend, err := workload.Backend(d.content(server, int64(i+1)), workload.Slot1)
 			d.Must(err, "building the backend")
 			wait.Go(func() {
 				_, results[i] = process.As(contract.RunnerBackend).Apply(d.Ctx, nil, backend, apply.AtVersion)

@@ -105,7 +105,7 @@ func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) 
 	d.Must(err, "building the run config")
 	proxy, err := rendered.Proxy(run.Workload.Generation)
 	d.Must(err, "building the proxy")
-	backend, err := workload.Backend(run)
+	backend, err := workload.Backend(run, workload.Slot1)
 	d.Must(err, "building the backend")
 	closed := server.DeepCopy()
 	closed.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly}
@@ -116,8 +116,8 @@ func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) 
 		{contract.MCPServerChildren, &corev1.ConfigMap{}, config, nil},
 		{contract.MCPServerChildren, &corev1.Service{}, workload.ProxyService(owner, server.Spec.Proxy), nil},
 		{contract.MCPServerChildren, &appsv1.Deployment{}, proxy, atVersion},
-		{contract.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run), atVersion},
-		{contract.RunnerBackend, &corev1.Service{}, workload.BackendService(run), atVersion},
+		{contract.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run, workload.Slot1), atVersion},
+		{contract.RunnerBackend, &corev1.Service{}, workload.BackendService(run, workload.Slot1), atVersion},
 		{contract.RunnerBackend, &appsv1.StatefulSet{}, backend, atVersion},
 		{
 			contract.MCPServerChildren, &networkingv1.NetworkPolicy{},

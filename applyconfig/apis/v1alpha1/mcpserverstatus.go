@@ -21,6 +21,12 @@ type MCPServerStatusApplyConfiguration struct {
 	// selector is the label selector of the backend pods, as text. Autoscalers
 	// read it through the scale subresource.
 	Selector *string `json:"selector,omitempty"`
+	// active is the content of the backend that gets the calls. Once it is stated it stays.
+	Active *ActiveBackendApplyConfiguration `json:"active,omitempty"`
+	// rollout is the rollout of other content that is under way. It is absent at rest.
+	Rollout *RolloutStatusApplyConfiguration `json:"rollout,omitempty"`
+	// lastRollout is what the last rollout came to.
+	LastRollout *RolloutOutcomeApplyConfiguration `json:"lastRollout,omitempty"`
 }
 
 // MCPServerStatusApplyConfiguration constructs a declarative configuration of the MCPServerStatus type for use with
@@ -111,5 +117,29 @@ func (b *MCPServerStatusApplyConfiguration) WithReadyReplicas(value int32) *MCPS
 // If called multiple times, the Selector field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithSelector(value string) *MCPServerStatusApplyConfiguration {
 	b.Selector = &value
+	return b
+}
+
+// WithActive sets the Active field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Active field is set to the value of the last call.
+func (b *MCPServerStatusApplyConfiguration) WithActive(value *ActiveBackendApplyConfiguration) *MCPServerStatusApplyConfiguration {
+	b.Active = value
+	return b
+}
+
+// WithRollout sets the Rollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollout field is set to the value of the last call.
+func (b *MCPServerStatusApplyConfiguration) WithRollout(value *RolloutStatusApplyConfiguration) *MCPServerStatusApplyConfiguration {
+	b.Rollout = value
+	return b
+}
+
+// WithLastRollout sets the LastRollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastRollout field is set to the value of the last call.
+func (b *MCPServerStatusApplyConfiguration) WithLastRollout(value *RolloutOutcomeApplyConfiguration) *MCPServerStatusApplyConfiguration {
+	b.LastRollout = value
 	return b
 }

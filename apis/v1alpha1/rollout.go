@@ -1,0 +1,164 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// BackendContent is the content of a backend, where it runs, and how proxies call it.
+type BackendContent struct {
+	// slot is the place in which the content runs: 1 for the StatefulSet and Service
+	// NAME-backend, 2 for NAME-slot2.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2
+	Slot int32 `json:"slot"`
+
+	// hash is the SHA-256 of the pod template of the backend's pods, in lower-case
+	// hexadecimal digits. Pods carry it in the annotation freehold.dev/backend-hash.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash"`
+
+	// generation is the workload generation under which the content was placed in the
+	// slot. Later ones that change the proxy alone leave it.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Generation int64 `json:"generation"`
+
+	// port is the port on which the backend's pods listen.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// path is that of the MCP endpoint of the backend.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path"`
+
+	// transport is how the image speaks MCP.
+	// +required
+	Transport Transport `json:"transport"`
+}
+
+// ActiveBackend is the content that gets the calls.
+type ActiveBackend struct {
+	BackendContent `json:",inline"`
+
+	// since is when this content was chosen.
+	// +required
+	Since metav1.Time `json:"since"`
+}
+
+// RolloutStatus is a rollout that is under way.
+type RolloutStatus struct {
+	// id is a hash of the server's uid, the workload generation and the attempt.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// target is the content that is to get the calls.
+	// +required
+	Target BackendContent `json:"target"`
+
+	// from is the content from which the target takes over the calls, until that is gone.
+	// +optional
+	From *BackendContent `json:"from,omitempty"`
+
+	// steps are those of the rollout, in their order.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Steps []RolloutStep `json:"steps,omitempty"`
+}
+
+// RolloutStepState is how far a step is.
+// +kubebuilder:validation:Enum=Waiting;Active;Done;Failed
+type RolloutStepState string
+
+// The states of a step.
+const (
+	// StepWaiting means that a step before it is not done.
+	StepWaiting RolloutStepState = "Waiting"
+	// StepActive means that it is being done.
+	StepActive RolloutStepState = "Active"
+	// StepDone means that it is done.
+	StepDone RolloutStepState = "Done"
+	// StepFailed means that the rollout has failed in it.
+	StepFailed RolloutStepState = "Failed"
+)
+
+// RolloutStep is a step of a rollout.
+type RolloutStep struct {
+	// name of the step: Proxies, Candidate, Switch, Acknowledge, Drain or Teardown.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// state is how far the step is.
+	// +required
+	State RolloutStepState `json:"state"`
+
+	// reason is why the step is in this state, for programs.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// message is the same for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+
+	// startedAt is when the step became Active.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+
+	// deadline is when the step ends, whatever has happened until then. A step without
+	// one waits.
+	// +optional
+	Deadline *metav1.Time `json:"deadline,omitempty"`
+}
+
+// RolloutState is what a rollout came to.
+// +kubebuilder:validation:Enum=Succeeded;Failed;Cancelled
+type RolloutState string
+
+// What a rollout came to.
+const (
+	// RolloutSucceeded means that its target gets the calls.
+	RolloutSucceeded RolloutState = "Succeeded"
+	// RolloutFailed means that the content before gets the calls on.
+	RolloutFailed RolloutState = "Failed"
+	// RolloutCancelled means that other content was asked for before it was done.
+	RolloutCancelled RolloutState = "Cancelled"
+)
+
+// RolloutOutcome is what a rollout came to.
+type RolloutOutcome struct {
+	// id is that of the rollout.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// state is what it came to.
+	// +required
+	State RolloutState `json:"state"`
+
+	// reason is why, for programs.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// message is the same for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+
+	// at is when the rollout ended.
+	// +required
+	At metav1.Time `json:"at"`
+}

@@ -1,0 +1,37 @@
+package workload
+
+// Slot is one of the two places of a server's backend. Each has a StatefulSet and two Services with names and selectors
+// of their own, which never change: content that is tried beside what serves gets no calls by any of them. Any other
+// value is Slot1, where a server has its backend that says nothing of slots.
+type Slot int32
+
+// The slots.
+const (
+	Slot1 Slot = 1
+	Slot2 Slot = 2
+)
+
+// Slots are both.
+var Slots = [...]Slot{Slot1, Slot2}
+
+// Component is that of the slot's objects and pods.
+func (s Slot) Component() string {
+	if s == Slot2 {
+		return ComponentBackend + s.suffix()
+	}
+	return ComponentBackend
+}
+
+// Name is the StatefulSet of the slot, and the Service that proxies call.
+func (s Slot) Name(key string) string { return dnsLabel(key, s.suffix()) }
+
+// HeadlessName is the Service that names the slot's pods.
+func (s Slot) HeadlessName(key string) string { return dnsLabel(key, s.suffix()+"-headless") }
+
+// suffix has at most eight characters (names.go).
+func (s Slot) suffix() string {
+	if s == Slot2 {
+		return "-slot2"
+	}
+	return "-backend"
+}
