@@ -157,6 +157,10 @@ func (d *fixture) statements(server *v1alpha1.MCPServer) []statement {
 		statement{contract.MCPServerAddress, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(2).
 			WithReadyReplicas(0).WithSelector("a=b")), nil},
+		statement{contract.MCPServerPlan, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+			WithActive(v1alpha1ac.ActiveBackend().WithSlot(1).WithHash(run.Rendering.Backend).WithGeneration(1).
+				WithPort(run.Backend.PodPort()).WithPath(run.Backend.Path).WithTransport(server.Spec.Transport).
+				WithSince(server.CreationTimestamp))), atVersion},
 		statement{contract.RunnerReport, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(1).
 				WithServer(v1alpha1ac.ServerInfo().WithName("echo")).WithProtocolVersions("2025-11-25").WithTools(0)).
