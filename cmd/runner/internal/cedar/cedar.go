@@ -13,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
@@ -106,13 +105,23 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		j.config.Refuse(w, r, j.next, Refusal{Reason: NotReadable, Message: err.Error()})
 		return
 	}
-	refusal, list, err := j.verdict(r)
+	call := pipeline.Of(r.Context())
+	messages, batch, malformed, err := call.Read(w, r)
 	switch {
 	case err != nil:
-		if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
+		if _, long := errors.AsType[*http.MaxBytesError](err); long {
 			j.audit(r, decided{detail: "the body is too long"})
 		}
-		pipeline.Of(r.Context()).Target.Failed(w, r, err)
+		return
+	case malformed != nil:
+		j.audit(r, decided{detail: "the body is no message"})
+		j.config.Refuse(w, r, j.next, Refusal{Reason: NotReadable, Message: malformed.Error()})
+		return
+	}
+	refusal, list, err := j.verdict(r, messages, batch)
+	switch {
+	case err != nil:
+		call.Fail(w, r, err)
 		return
 	case refusal != nil:
 		j.config.Refuse(w, r, j.next, *refusal)
@@ -132,19 +141,12 @@ type listing struct {
 	id     jsontext.Value
 }
 
-// verdict returns why a body is refused, nil if it is not, and what asks for a list. The error is that of a body which
-// cannot be had.
-func (j *judge) verdict(r *http.Request) (refusal *Refusal, list listing, err error) {
-	body := pipeline.Of(r.Context()).Body
-	messages, batch, err := body.Messages(r)
-	if _, malformed := errors.AsType[*budget.Malformed](err); malformed {
-		j.audit(r, decided{detail: "the body is no message"})
-		return &Refusal{Reason: NotReadable, Message: err.Error()}, listing{}, nil
-	}
-	if err != nil {
-		return nil, listing{}, err
-	}
-	done, err := body.Turn(r.Context())
+// verdict returns why messages are refused, nil if they are not, and what asks for a list. The error is that of a
+// caller who does not wait.
+func (j *judge) verdict(
+	r *http.Request, messages []jsonrpc.Message, batch bool,
+) (refusal *Refusal, list listing, err error) {
+	done, err := pipeline.Of(r.Context()).Body.Turn(r.Context())
 	if err != nil {
 		return nil, listing{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -239,7 +240,7 @@ func TestALongAnswerIsCopiedOnce(t *testing.T) {
 func TestACallThatWaitsIsSmall(t *testing.T) {
 	c := &call{
 		id: jsontext.Value("1"), method: "tools/call", held: &held{},
-		origin: httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody),
+		origin: pipelinetest.Called(httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)),
 		params: jsonrpc.Object{"arguments": encoded(strings.Repeat("x", 1<<20))},
 		meta:   jsonrpc.Object{protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`)},
 	}
@@ -279,7 +280,7 @@ func TestAQuestionIsAnsweredInItsSessionForAWhile(t *testing.T) {
 		})
 		began := time.Now()
 		answer, err := New(Config{}, nil, send).
-			ask(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody),
+			ask(t.Context(), pipelinetest.Called(httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)),
 				request(1, "initialize", jsonrpc.Object{}), nil)
 		if err != nil || string(answer.message.Result) != "{}" || time.Since(began) != probeTime {
 			t.Errorf("got %s, %v after %s", answer.message.Result, err, time.Since(began))
@@ -304,7 +305,7 @@ func TestAStreamIsOpenedForACallThatHears(t *testing.T) {
 			opened <- hear
 		})
 		c := &call{
-			held: h, origin: httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody),
+			held: h, origin: pipelinetest.Called(httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)),
 			meta: jsonrpc.Object{protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`)},
 		}
 		_, leave := New(Config{}, nil, send).join(t.Context(), c)

@@ -11,13 +11,11 @@ package era
 
 import (
 	"cmp"
-	"errors"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/kept"
@@ -117,19 +115,17 @@ func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post passes a message on, or translates it.
 func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
-	body := pipeline.Of(r.Context()).Body
-	messages, batch, err := body.Messages(r)
-	var malformed *budget.Malformed
-	if err != nil && !errors.As(err, &malformed) {
-		pipeline.Of(r.Context()).Target.Failed(w, r, err)
+	call := pipeline.Of(r.Context())
+	messages, batch, malformed, err := call.Read(w, r)
+	if err != nil {
 		return
 	}
-	if err != nil || batch || messages[0].Method == "" {
+	if malformed != nil || batch || messages[0].Method == "" {
 		t.next.ServeHTTP(w, r) // the backend's to refuse, in its own way
 		return
 	}
 	m := messages[0]
-	if m.Method == protocol.MethodListen && body.Size() > smallBody {
+	if m.Method == protocol.MethodListen && call.Body.Size() > smallBody {
 		answerTo(w).fail(m.ID, jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidParams,
 			"subscriptions/listen is longer than 64 KiB: send several with fewer resources"))
 		return
@@ -138,7 +134,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	speaks, err := t.detect(r)
 	switch {
 	case err == nil && modern && speaks.both() && !speaks.allSpeak(t.config.Content()):
-		defer body.Keep()() // it may be sent again
+		defer call.Body.Keep()() // it may be sent again
 		t.try(w, r, m)
 	case err != nil || speaks.both():
 		t.next.ServeHTTP(w, r)

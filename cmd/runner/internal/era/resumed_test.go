@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 )
 
 // polled is a legacy server that answers a call in pieces: the first comes by POST, the next ones by GET. It remembers
@@ -204,7 +205,8 @@ func TestTheStreamOfASessionGoesOn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				backend := &polled{pieces: tc.pieces, began: time.Now()}
 				translator := New(Config{Log: slog.New(slog.DiscardHandler)}, nil, backend)
-				stream := translator.exchange(t.Context(), httptest.NewRequest(http.MethodGet, "/mcp", nil), http.MethodGet, nil,
+				stream := translator.exchange(t.Context(), pipelinetest.Called(httptest.NewRequest(http.MethodGet, "/mcp", nil)),
+					http.MethodGet, nil,
 					http.Header{"Mcp-Session-Id": {"s"}})
 				for range stream.words {
 				}

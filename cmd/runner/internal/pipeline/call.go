@@ -1,36 +1,41 @@
-// Package pipeline has the Call: one request of a client on its way through the handlers of a proxy.
+// Package pipeline has the Call: one request of a client on its way through the handlers of a proxy. Who calls and what
+// is said is found once, by the first handler that needs it, and every other one asks the Call.
 //
-// chain.go puts the handlers in order, call.go has who calls and whom, body.go what is said: each is found once, by the
-// first handler that needs it, and every other one asks the Call.
+// Read New, Of and Call.Read first.
 package pipeline
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
 // Call is one request of a client. Handlers that follow the one which makes it find it with Of.
 type Call struct {
-	// Target is the server that it is for.
-	Target Target
 	// Body is what the client says; nil for a request without a body.
 	Body *Body
 
+	fail    Fail
 	memory  *budget.Budget
 	address string // where the request comes from
 	caller  authz.Caller
 	share   string
 }
 
-// New makes the call of a request for a target, whose body it bounds in size and time. Memory is what the body has.
-func New(to Target, w http.ResponseWriter, r *http.Request, memory *budget.Budget) *Call {
-	c := &Call{Target: to, memory: memory, address: r.RemoteAddr}
+// Fail answers a request that cannot be passed on.
+type Fail func(w http.ResponseWriter, r *http.Request, err error)
+
+// New makes the call of a request, whose body it bounds in size and time. Memory is what the body has, and fail answers
+// where it cannot be had.
+func New(fail Fail, w http.ResponseWriter, r *http.Request, memory *budget.Budget) *Call {
+	c := &Call{fail: fail, memory: memory, address: r.RemoteAddr}
 	c.Body = bounded(c, w, r)
 	return c
 }
@@ -40,13 +45,28 @@ type key struct{}
 // In is a context with the call.
 func (c *Call) In(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, c) }
 
-// Of is the call of a request. A request that is no client's has one of nobody's.
+// Of is the call of a request, which has one.
 func Of(ctx context.Context) *Call {
-	if c, ok := ctx.Value(key{}).(*Call); ok {
-		return c
-	}
-	return new(Call)
+	return ctx.Value(key{}).(*Call) //nolint:forcetypeassert // a handler that is reached without one is misplaced
 }
+
+// Read is the messages of the body, as Body.Messages has them. Malformed is why it holds none. Where the body cannot be
+// had, of which err is the cause, the request has been answered.
+func (c *Call) Read(w http.ResponseWriter, r *http.Request) (
+	messages []jsonrpc.Message, batch bool, malformed *budget.Malformed, err error,
+) {
+	messages, batch, err = c.Body.Messages(r)
+	if malformed, is := errors.AsType[*budget.Malformed](err); is {
+		return nil, batch, malformed, nil
+	}
+	if err != nil {
+		c.Fail(w, r, err)
+	}
+	return messages, batch, nil, err
+}
+
+// Fail answers a request that cannot be passed on.
+func (c *Call) Fail(w http.ResponseWriter, r *http.Request, err error) { c.fail(w, r, err) }
 
 // Authenticated says who has sent the call.
 func (c *Call) Authenticated(caller authz.Caller) {
@@ -73,15 +93,11 @@ func (c *Call) Payer() string {
 }
 
 // Memory is what all calls of the process divide.
-func (c *Call) Memory() *budget.Budget {
-	if c.memory == nil { // nobody's
-		c.memory = budget.New(budget.Default)
-	}
-	return c.memory
-}
+func (c *Call) Memory() *budget.Budget { return c.memory }
 
-// Alone is a context that has who sent the call, and whom, and nothing else of it.
+// Alone is a context that has who sent the call, and nothing that ends with it.
 func (c *Call) Alone() context.Context {
-	return (&Call{Target: c.Target, memory: c.memory, address: c.address, caller: c.caller, share: c.share}).
-		In(context.Background())
+	alone := *c
+	alone.Body = nil
+	return alone.In(context.Background())
 }

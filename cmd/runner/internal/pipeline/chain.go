@@ -17,9 +17,3 @@ func Chain(last http.Handler, stages ...Stage) http.Handler {
 	}
 	return last
 }
-
-// Target is the server that a call is for. Keys, policies and sessions are one target's alone.
-type Target interface {
-	// Failed answers a request that cannot be passed on.
-	Failed(w http.ResponseWriter, r *http.Request, err error)
-}

@@ -86,10 +86,10 @@ func TestBodyThatComesTooLate(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
 	r.Body, r.ContentLength = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded)), 1
 	w := httptest.NewRecorder()
-	flight := b.proxy.traffic.begin(r.Context(), r, pipeline.New(b.target, w, r, budget.New(budget.Default)).Body)
+	flight := b.proxy.traffic.begin(r.Context(), r, pipeline.New(b.target.fail, w, r, budget.New(budget.Default)).Body)
 	defer b.proxy.traffic.end(flight)
 	_, _ = io.ReadAll(r.Body)
-	b.target.Failed(w, r.WithContext(flight.ctx), os.ErrDeadlineExceeded)
+	b.target.fail(w, r.WithContext(flight.ctx), os.ErrDeadlineExceeded)
 	wantFault(t, w.Result(), http.StatusRequestTimeout, budget.CodeBodyRefused, "longer than 1m0s")
 }
 

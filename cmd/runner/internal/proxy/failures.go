@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
-// Failed answers a call that got no response from the backend.
-func (t *target) Failed(w http.ResponseWriter, r *http.Request, err error) {
+// fail answers a call that got no response from the backend.
+func (t *target) fail(w http.ResponseWriter, r *http.Request, err error) {
 	flight := flightOf(r.Context())
 	if f := t.why(flight, err); f != nil {
 		if flight.ours && flight.leads != "" {

@@ -85,7 +85,7 @@ func newTarget(p *Proxy, config Config) *target {
 		FlushInterval:  flushInterval,
 		BufferPool:     p.buffers,
 		ModifyResponse: t.response,
-		ErrorHandler:   t.Failed,
+		ErrorHandler:   t.fail,
 		// What ReverseProxy would log is a client that left or a stream that
 		// broke; both are in the caller's hands already.
 		ErrorLog: log.New(io.Discard, "", 0),
@@ -145,10 +145,11 @@ func (t *target) judge(r *http.Request) *jsonrpc.Fault {
 
 // track makes the Call, and has a drain wait for its end.
 func (t *target) track(next http.Handler) http.Handler {
+	fail := t.fail // once, and not for each call
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		counted := to.(*outcome) //nolint:forcetypeassert // the stage that counts comes before
 		// The server's own writer is told of a body that is too large.
-		call := pipeline.New(t, counted.ResponseWriter, r, t.proxy.memory)
+		call := pipeline.New(fail, counted.ResponseWriter, r, t.proxy.memory)
 		w, client := to, r.Context()
 		var o *takeover
 		if t.proxy.standard&StandardStreams == 0 {

@@ -3,6 +3,7 @@ package pipelinetest
 
 import (
 	"net/http"
+	"net/http/httptest"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
@@ -12,7 +13,7 @@ import (
 // Begin makes the calls that go to the next handler, as a proxy does. Who, if not nil, has sent a request.
 func Begin(next http.Handler, memory *budget.Budget, who func(*http.Request) authz.Caller) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		call := pipeline.New(target{}, w, r, memory)
+		call := pipeline.New(fail, w, r, memory)
 		defer call.Body.End()
 		if who != nil {
 			call.Authenticated(who(r))
@@ -21,11 +22,14 @@ func Begin(next http.Handler, memory *budget.Budget, who func(*http.Request) aut
 	})
 }
 
-// target answers what cannot be read with the error.
-type target struct{}
+// Called is a request with a call of its own.
+func Called(r *http.Request) *http.Request {
+	call := pipeline.New(fail, httptest.NewRecorder(), r, budget.New(budget.Default))
+	return r.WithContext(call.In(r.Context()))
+}
 
-// Failed implements pipeline.Target.
-func (target) Failed(w http.ResponseWriter, _ *http.Request, err error) {
+// fail answers what cannot be read with the error.
+func fail(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 }
 
