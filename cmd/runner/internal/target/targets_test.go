@@ -1,6 +1,7 @@
 package target
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -16,10 +17,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // folder is a directory with files.
@@ -59,7 +62,7 @@ type guest struct {
 }
 
 // newGuest is one at a path, whose policies let everybody with a token of its issuer call one tool.
-func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string) *guest {
+func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string, log slog.Handler) *guest {
 	t.Helper()
 	resource := "https://mcp.example.com" + path
 	run := sample(func(r *runconfig.Target) {
@@ -80,7 +83,7 @@ func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string) *guest {
 		t.Fatal(err)
 	}
 	g := &guest{issuer: issuer, path: path}
-	if g.config, g.login, err = to.Proxy(slog.New(slog.DiscardHandler)); err != nil {
+	if g.config, g.login, err = to.Proxy(slog.New(log)); err != nil {
 		t.Fatal(err)
 	}
 	g.token = issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{
@@ -91,8 +94,9 @@ func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string) *guest {
 
 // Two servers in one process share neither keys nor policies, sessions nor callers.
 func TestNothingOfATargetReachesAnother(t *testing.T) {
-	one, two := newGuest(t, oidctest.New(t), "/one", "add"), newGuest(t, oidctest.New(t), "/two/mcp", "drop")
-	same := newGuest(t, one.issuer, "/same", "add") // its callers are those of the first one
+	one, two := newGuest(t, oidctest.New(t), "/one", "add", slog.DiscardHandler),
+		newGuest(t, oidctest.New(t), "/two/mcp", "drop", slog.DiscardHandler)
+	same := newGuest(t, one.issuer, "/same", "add", slog.DiscardHandler) // its callers are those of the first one
 	front := proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)},
 		map[string]proxy.Config{one.path: one.config, two.path: two.config, same.path: same.config})
 	server := httptest.NewServer(pipeline.Chain(front, oidc.Describe(one.login, two.login, same.login)))
@@ -161,5 +165,27 @@ func TestNothingOfATargetReachesAnother(t *testing.T) {
 	if status, _, text := send(http.MethodPost, "/two", two.token, "", hello); status != http.StatusNotFound ||
 		!strings.Contains(text, "the MCP endpoint is at /one, /same, /two/mcp") {
 		t.Errorf("at no target's path: HTTP %d with %s", status, text)
+	}
+}
+
+// Nothing is decided about a call over its caller's share, and nothing audited.
+func TestACallOverItsShareHasNoLineInTheAuditLog(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"drop"}}`
+	for most, want := range map[int]struct {
+		says  string
+		lines int
+	}{1: {"NotPermitted", 1}, 0: {"TooManyCalls", 0}} {
+		var log bytes.Buffer
+		g := newGuest(t, oidctest.New(t), "/mcp", "add", slog.NewTextHandler(&log, nil))
+		memory := budget.New(budget.Default)
+		memory.Calls = share.New(most, most)
+		front := proxy.New(proxy.Process{Memory: memory}, map[string]proxy.Config{g.path: g.config})
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, g.path, strings.NewReader(call))
+		r.Header = http.Header{"Authorization": {"Bearer " + g.token}, "Content-Type": {"application/json"}}
+		front.ServeHTTP(w, r)
+		lines := strings.Count(log.String(), "msg=authorization")
+		if !strings.Contains(w.Body.String(), want.says) || lines != want.lines {
+			t.Errorf("with room for %d: %s, and the log has\n%s", most, w.Body, &log)
+		}
 	}
 }
