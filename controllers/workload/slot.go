@@ -14,6 +14,9 @@ const (
 // Slots are both.
 var Slots = [...]Slot{Slot1, Slot2}
 
+// Backends are the components of the pods of both.
+var Backends = []string{Slot1.Component(), Slot2.Component()}
+
 // Component is that of the slot's objects and pods.
 func (s Slot) Component() string {
 	if s == Slot2 {

@@ -62,7 +62,7 @@ func (x *pass) foreignBackend(ctx context.Context) error {
 	if !x.s.Kind.Backend || x.s.Backend().Ours() {
 		return nil
 	}
-	key, live := client.ObjectKey{Namespace: server.GetNamespace(), Name: workload.BackendName(server.GetName())},
+	key, live := client.ObjectKey{Namespace: server.GetNamespace(), Name: x.s.Active.Name(server.GetName())},
 		&appsv1.StatefulSet{}
 	if err := x.Reader.Live.Get(ctx, key, live); err != nil {
 		return client.IgnoreNotFound(err)
@@ -78,7 +78,7 @@ func (x *pass) foreignBackend(ctx context.Context) error {
 	case owner != nil:
 		err = &apply.Unadoptable{Err: fmt.Errorf(
 			"%s %s controls it: remove that owner from its metadata.ownerReferences first", owner.Kind, owner.Name)}
-	case !fits(live, server.GetName()):
+	case !fits(live, server.GetName(), x.s.Active):
 		err = &apply.Unadoptable{Err: errors.New(
 			"field is immutable: its spec.selector, spec.serviceName or spec.podManagementPolicy is another than Freehold's")}
 	default:
@@ -88,8 +88,8 @@ func (x *pass) foreignBackend(ctx context.Context) error {
 }
 
 // fits reports whether a StatefulSet has the values of Freehold where they cannot change.
-func fits(s *appsv1.StatefulSet, server string) bool {
+func fits(s *appsv1.StatefulSet, server string, slot workload.Slot) bool {
 	return s.Spec.Selector != nil && len(s.Spec.Selector.MatchExpressions) == 0 &&
-		maps.Equal(s.Spec.Selector.MatchLabels, workload.Selector(server, workload.ComponentBackend)) &&
-		s.Spec.ServiceName == workload.HeadlessName(server) && s.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
+		maps.Equal(s.Spec.Selector.MatchLabels, workload.Selector(server, slot.Component())) &&
+		s.Spec.ServiceName == slot.HeadlessName(server) && s.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 }

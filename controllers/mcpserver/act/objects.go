@@ -11,7 +11,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/apply"
-	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
@@ -195,7 +194,7 @@ func (x *pass) wanted(a plan.ApplyProxy) (*appsv1ac.DeploymentApplyConfiguration
 }
 
 func (x *pass) scaleBackend(ctx context.Context, a plan.ScaleBackend) error {
-	intent := appsv1ac.StatefulSet(workload.BackendName(kinds.Key(x.s.Object)), x.s.Object.GetNamespace()).
+	intent := appsv1ac.StatefulSet(a.Live.Name, a.Live.Namespace).
 		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(a.Replicas))
 	_, err := x.Apply(ctx, contract.MCPServerScale, a.Live, intent)
 	return err

@@ -48,8 +48,8 @@ func (m *maker) converge() {
 		group.always(RemovePolicy{Policy: m.s.Policy().Live})
 	}
 	m.always(Objects{group.Steps})
-	if backend := m.s.Backend(); backend.Ours() && m.drain == 0 {
-		if replicas := m.backendReplicas(); !hasByDefault(backend.Live, replicas) {
+	for _, backend := range m.s.Backends() {
+		if replicas := m.backendReplicas(backend); backend.Ours() && m.drain == 0 && !hasByDefault(backend.Live, replicas) {
 			m.always(ScaleBackend{backend.Live, replicas})
 		}
 	}
@@ -205,10 +205,10 @@ func (m *maker) grow(replicas int32) int32 {
 	return replicas
 }
 
-// backendReplicas is how many replicas the backend is to have now. A StatefulSet makes pods of what it carries, and the
+// backendReplicas is how many replicas a backend is to have now. A StatefulSet makes pods of what it carries, and the
 // runner of the target is what raises that. Nor are there more where the proxies of a spec that is wrong stay at zero.
-func (m *maker) backendReplicas() int32 {
-	replicas, backend := kinds.BackendReplicas(m.s.Object), m.s.Backend()
+func (m *maker) backendReplicas(backend *snapshot.Backend) int32 {
+	replicas := kinds.BackendReplicas(m.s.Object)
 	if backend.Hash != m.Digest.Backend || m.restsAtZero() {
 		return min(replicas, backend.Replicas)
 	}

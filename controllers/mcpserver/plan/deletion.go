@@ -46,21 +46,21 @@ func drainTimeout(proxy *snapshot.Proxy) time.Duration {
 // config/policy/deletion-order.yaml keeps from the garbage collector. Failures of the first two steps are bounded by
 // drainTimeout; then the server goes on.
 func stopNext(s *snapshot.Snapshot, proxy *snapshot.Proxy, pods snapshot.Pods) Action {
-	timeout, backend, policy := drainTimeout(proxy), s.Backend(), s.Policy()
+	timeout, policy := drainTimeout(proxy), s.Policy()
 	patient, left := s.Now.Before(s.Stops.Server.Add(timeout)), pods.Running(workload.ComponentProxy)
-	gone := !backend.Exists() || backend.Live.DeletionTimestamp != nil
+	gone, backend := !s.HasBackend(), nextBackend(s)
 	switch {
 	case patient && proxy.Exists() && proxy.Live.DeletionTimestamp == nil && proxy.Replicas != 0:
 		return StopProxies{Live: proxy.Live}
 	case left > 0 && patient:
 		return AwaitProxies{}
-	case !gone && backend.Ours():
+	case backend != nil:
 		return DeleteBackend{Live: backend.Live, Left: left, After: timeout}
 	case !policy.Ours():
 		return ReleaseFinalizer{}
 	}
-	left = pods.Running(workload.ComponentBackend)
-	after := pods.LongestGrace(workload.ComponentBackend) + SlowNode
+	left = pods.Running(workload.Backends...)
+	after := pods.LongestGrace(workload.Backends...) + SlowNode
 	if gone && left > 0 && s.Now.Before(s.Stops.Backend.Add(after)) {
 		return AwaitBackend{}
 	}
@@ -68,6 +68,16 @@ func stopNext(s *snapshot.Snapshot, proxy *snapshot.Proxy, pods snapshot.Pods) A
 		left = 0 // nobody's pods are waited for behind another's backend
 	}
 	return DeletePolicy{Live: policy.Live, Left: left, After: after}
+}
+
+// nextBackend is the first backend of the server that is not on its way out, nil for none.
+func nextBackend(s *snapshot.Snapshot) *snapshot.Backend {
+	for _, b := range s.Backends() {
+		if b.Ours() && b.Live.DeletionTimestamp == nil {
+			return b
+		}
+	}
+	return nil
 }
 
 func (m *maker) delete(proxy *snapshot.Proxy) {
@@ -100,7 +110,7 @@ func (m *maker) delete(proxy *snapshot.Proxy) {
 		m.wake(remaining(m.s.Stops.Server, drainTimeout(proxy), m.s.Now))
 	case AwaitBackend:
 		m.always(next)
-		m.wake(remaining(m.s.Stops.Backend, pods.LongestGrace(workload.ComponentBackend)+SlowNode, m.s.Now))
+		m.wake(remaining(m.s.Stops.Backend, pods.LongestGrace(workload.Backends...)+SlowNode, m.s.Now))
 	case DeletePolicy:
 		m.always(next, ReleaseFinalizer{})
 	default:

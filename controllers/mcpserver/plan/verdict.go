@@ -217,7 +217,7 @@ func (m *maker) rolledOut(hash string, was bool) bool {
 // available reports whether a pod of each kind is ready. Workloads count a pod that got ready a moment after it did.
 func (m *maker) available() bool {
 	return (m.s.Proxy().Available || m.s.Pods.Ready(workload.ComponentProxy)) &&
-		(!m.s.Kind.Backend || m.s.Backend().Ready || m.s.Pods.Ready(workload.ComponentBackend))
+		(!m.s.Kind.Backend || m.s.Backend().Ready || m.s.Pods.Ready(m.s.Active.Component()))
 }
 
 // complete reports whether the content that was claimed last has served. Of what is kept the spec may say another one.
@@ -258,5 +258,6 @@ func haltOf(s *snapshot.Snapshot) Halt {
 func stopped(s *snapshot.Snapshot) bool {
 	return (workload.ProxyReplicas(s.Object, 0) > 0 ||
 		s.Proxy().Stopped && s.Pods.Running(workload.ComponentProxy) == 0) &&
-		(kinds.BackendReplicas(s.Object) > 0 || s.Backend().Stopped && s.Pods.Running(workload.ComponentBackend) == 0)
+		(kinds.BackendReplicas(s.Object) > 0 || s.Pods.Running(workload.Backends...) == 0 &&
+			!slices.ContainsFunc(s.Backends(), func(b *snapshot.Backend) bool { return !b.Stopped }))
 }

@@ -148,7 +148,7 @@ func backendExposed(s *snapshot.Snapshot) *conditions.Finding {
 		"spec.network.backendIngress is Any: whoever reaches Service %s or a backend pod calls the server without the "+
 			"proxy's checks; "+
 			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect",
-		workload.BackendName(server.Name))))
+		s.Active.Name(server.Name))))
 }
 
 // Scalars report address and scale: those of a backend once it has a ready pod, and the address of an object without
@@ -173,7 +173,7 @@ func Scalars(
 	replicas, up, held := numbers(s, phase)
 	return v1alpha1ac.MCPServer(s.Object.GetName(), s.Object.GetNamespace()).WithStatus(v1alpha1ac.MCPServerStatus().
 			WithURL(url).WithReplicas(replicas).WithReadyReplicas(up).
-			WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(s.Object), workload.ComponentBackend)).String())),
+			WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(s.Object), s.Active.Component())).String())),
 		held
 }
 

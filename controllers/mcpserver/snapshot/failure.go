@@ -24,7 +24,7 @@ func (p *Pod) cures() conditions.Cures {
 // rev, or one of the backend that runs what has hash; nil for nothing.
 func (s *Snapshot) FirstFailure(rev revision.Revision, hash string) *conditions.Finding {
 	for i := range s.Pods.all {
-		if pod := &s.Pods.all[i]; pod.is(rev, hash) {
+		if pod := &s.Pods.all[i]; s.wanted(pod, rev, hash) {
 			if f := conditions.PodTrouble(pod.Pod, s.Complaints.all, pod.cures()); f != nil {
 				return f
 			}
@@ -81,7 +81,7 @@ func (s *Snapshot) paused(rev revision.Revision, hash string) *conditions.Findin
 func (s *Snapshot) Unready(rev revision.Revision, hash string) string {
 	for i := range s.Pods.all {
 		pod := &s.Pods.all[i]
-		if !pod.is(rev, hash) {
+		if !s.wanted(pod, rev, hash) {
 			continue
 		}
 		cures := pod.cures()
@@ -113,7 +113,7 @@ func (s *Snapshot) ended(rev revision.Revision, hash string) *conditions.Finding
 		}
 	}
 	if s.Backend().Exists() && s.Backend().Hash == hash {
-		if last := s.Complaints.ended(workload.ComponentBackend, s.Backend().Written); last != nil && s.replaces(last) {
+		if last := s.Complaints.ended(s.Active.Component(), s.Backend().Written); last != nil && s.replaces(last) {
 			return new(last.Ended(conditions.OfBackend))
 		}
 	}
@@ -137,7 +137,9 @@ func (s *Snapshot) replaces(ended *conditions.Complaint) bool {
 
 // Complaints are what Events say of the pods, also of those that are gone.
 type Complaints struct {
-	all []conditions.Complaint
+	// slot is that of the backend that gets the calls.
+	slot workload.Slot
+	all  []conditions.Complaint
 	// proxy and backend are since when the two have their content, and now is when it is looked at.
 	proxy, backend, now time.Time
 }
@@ -163,7 +165,7 @@ func (c Complaints) Repeated(reason string) (again *conditions.Complaint, since 
 		since     time.Time
 		cures     conditions.Cures
 	}{
-		{workload.ComponentBackend, c.backend, conditions.OfBackend},
+		{c.slot.Component(), c.backend, conditions.OfBackend},
 		{workload.ComponentProxy, c.proxy, conditions.OfProxy},
 	} {
 		for i := range c.all {

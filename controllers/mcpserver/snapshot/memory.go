@@ -70,11 +70,11 @@ type (
 )
 
 func (r *Reader) stopsOf(s *Snapshot) (stops Stops) {
-	uid, backend := s.Object.GetUID(), s.Backend()
+	uid := s.Object.GetUID()
 	switch {
 	case s.Object.GetDeletionTimestamp() != nil:
 		stops.Server = r.since(deletion{uid}, s.Now)
-		if !backend.Exists() || backend.Live.DeletionTimestamp != nil {
+		if !s.HasBackend() {
 			stops.Backend = r.since(itsBackend{uid}, s.Now)
 		}
 	case kinds.BackendReplicas(s.Object) == 0:

@@ -61,15 +61,16 @@ func podOf(pod *corev1.Pod) Pod {
 	return p
 }
 
-// is reports whether the pod is to run what is wanted: rev of the proxy, what has hash of the backend.
-func (p *Pod) is(rev revision.Revision, hash string) bool {
+// wanted reports whether the pod is to run what is wanted: rev of the proxy, what has hash of the backend that gets the
+// calls.
+func (s *Snapshot) wanted(p *Pod, rev revision.Revision, hash string) bool {
 	switch {
 	case p.State != Active:
 		return false
 	case p.Component == workload.ComponentProxy:
 		return p.Revision == rev
 	}
-	return p.Hash == hash
+	return p.Component == s.Active.Component() && p.Hash == hash
 }
 
 // Pods are those of the proxy and the backend, by name.
@@ -93,8 +94,13 @@ func (p Pods) Of(component string, states ...PodState) (pods []Pod) {
 	return pods
 }
 
-// Running counts the pods of a component that hold calls, also those that are ending.
-func (p Pods) Running(component string) int { return len(p.Of(component, Active, Ending)) }
+// Running counts the pods of components that hold calls, also those that are ending.
+func (p Pods) Running(components ...string) (n int) {
+	for _, component := range components {
+		n += len(p.Of(component, Active, Ending))
+	}
+	return n
+}
 
 // Ready reports whether a pod of a component is ready, and not ending.
 func (p Pods) Ready(component string) bool {
@@ -106,11 +112,13 @@ func (p Pods) Without(component string) Pods {
 	return Pods{slices.DeleteFunc(slices.Clone(p.all), func(pod Pod) bool { return pod.Component == component })}
 }
 
-// LongestGrace is the longest grace period of the pods of a component that hold calls.
-func (p Pods) LongestGrace(component string) time.Duration {
+// LongestGrace is the longest grace period of the pods of components that hold calls.
+func (p Pods) LongestGrace(components ...string) time.Duration {
 	var grace int64
-	for _, pod := range p.Of(component, Active, Ending) {
-		grace = max(grace, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0))
+	for _, component := range components {
+		for _, pod := range p.Of(component, Active, Ending) {
+			grace = max(grace, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0))
+		}
 	}
 	return time.Duration(grace) * time.Second
 }

@@ -73,7 +73,7 @@ func (r *Reader) Read(
 		return nil, err
 	}
 	objects.Complaints = r.Complaints.Of(object.GetNamespace(), kinds.Key(object))
-	lost := r.Kind.Backend && objects.Backend == nil && kinds.BackendReplicas(object) == 0 &&
+	lost := r.Kind.Backend && objects.Backend == nil && objects.Slot2.Set == nil && kinds.BackendReplicas(object) == 0 &&
 		object.GetProxyStatus().URL != ""
 	if object.GetDeletionTimestamp() != nil || lost {
 		if err := r.uncover(ctx, object, &objects); err != nil {
@@ -130,6 +130,11 @@ func (r *Reader) objects(ctx context.Context, server kinds.Object) (o Objects, e
 		o.Backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
 		o.Calls = found(get, workload.BackendName(name), &corev1.Service{})
 		o.Names = found(get, workload.HeadlessName(name), &corev1.Service{})
+		o.Slot2 = BackendObjects{
+			Set:   found(get, workload.Slot2.Name(name), &appsv1.StatefulSet{}),
+			Calls: found(get, workload.Slot2.Name(name), &corev1.Service{}),
+			Names: found(get, workload.Slot2.HeadlessName(name), &corev1.Service{}),
+		}
 		o.Policy = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
 	}
 	if err != nil {
@@ -173,21 +178,34 @@ func (r *Reader) pods(ctx context.Context, namespace, key string) ([]corev1.Pod,
 func (r *Reader) uncover(ctx context.Context, server kinds.Object, o *Objects) error {
 	key := kinds.Key(server)
 	proxy, err := unseen(ctx, r.Live, server, workload.ProxyName(key), o.Proxy)
-	backend, policy := o.Backend, o.Policy
+	backend, second, policy := o.Backend, o.Slot2.Set, o.Policy
 	if r.Kind.Backend && err == nil {
 		backend, err = unseen(ctx, r.Live, server, workload.BackendName(key), o.Backend)
 	}
+	// Only a rollout uses slot 2, and the status tells of each.
+	if uses2(server) && err == nil {
+		second, err = unseen(ctx, r.Live, server, workload.Slot2.Name(key), o.Slot2.Set)
+	}
 	// What stands before a backend is asked for once that has gone, or is about to: a deletion has many passes.
-	gone := backend == nil || backend.DeletionTimestamp != nil || !metav1.IsControlledBy(backend, server)
+	gone := !slices.ContainsFunc([]*appsv1.StatefulSet{backend, second}, func(b *appsv1.StatefulSet) bool {
+		return b != nil && b.DeletionTimestamp == nil && metav1.IsControlledBy(b, server)
+	})
 	if r.Kind.Backend && err == nil && gone {
 		policy, err = unseen(ctx, r.Live, server, workload.BackendName(key), o.Policy)
 	}
 	if err != nil {
 		return err
 	}
-	o.Hidden = proxy != o.Proxy || backend != o.Backend || policy != o.Policy
-	o.Proxy, o.Backend, o.Policy = proxy, backend, policy
+	o.Hidden = proxy != o.Proxy || backend != o.Backend || second != o.Slot2.Set || policy != o.Policy
+	o.Proxy, o.Backend, o.Slot2.Set, o.Policy = proxy, backend, second, policy
 	return nil
+}
+
+// uses2 reports whether slot 2 may be in use.
+func uses2(object kinds.Object) bool {
+	server, is := object.(*v1alpha1.MCPServer)
+	return is && (server.Status.Rollout != nil ||
+		server.Status.Active != nil && workload.Slot(server.Status.Active.Slot) == workload.Slot2)
 }
 
 // unseen is a child of the server that the cache does not show, or what it shows.
@@ -270,7 +288,7 @@ func (r *Reader) leftover(
 		return nil, fmt.Errorf("reading %s %s: %w", owner.Kind, server, err)
 	}
 	pods, err := r.pods(ctx, server.Namespace, r.Kind.Key(server.Name))
-	if err != nil || podsOf(pods).Running(workload.ComponentBackend) > 0 {
+	if err != nil || podsOf(pods).Running(workload.Backends...) > 0 {
 		return nil, err
 	}
 	return policy, nil

@@ -4,6 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Numbered is a child whose revision the gate judges. A run config is none
@@ -26,11 +27,15 @@ func numbered[O client.Object](kind string, child Child[O], runs bool) []Numbere
 	return []Numbered{{kind, child.Live.GetName(), child.Revision, child.Control, runs}}
 }
 
-func (t *Track) numbered() []Numbered {
-	all := numbered("Deployment", t.Proxy.Child, true)
-	all = append(all, numbered("StatefulSet", t.Backend.Child, true)...)
-	all = append(all, numbered("Service", t.Calls, false)...)
-	return append(all, numbered("Service", t.Names, false)...)
+func (s *Snapshot) numbered() []Numbered {
+	all := numbered("Deployment", s.proxy.Child, true)
+	for _, slot := range workload.Slots {
+		track := s.Tracks[slot]
+		all = append(all, numbered("StatefulSet", track.Backend.Child, true)...)
+		all = append(all, numbered("Service", track.Calls, false)...)
+		all = append(all, numbered("Service", track.Names, false)...)
+	}
+	return all
 }
 
 // Revisions are those that the next number is counted from: the one in the status, because nothing carries a number
@@ -45,7 +50,7 @@ func (s *Snapshot) Revisions() []revision.Revision {
 	if s.Last.Claim != nil {
 		revisions = append(revisions, s.Last.Claimed)
 	}
-	for _, child := range s.Incumbent().numbered() {
+	for _, child := range s.numbered() {
 		if child.counts() && (s.Last.Claim == nil || child.Revision.Generation <= s.Last.Claimed.Generation) {
 			revisions = append(revisions, child.Revision)
 		}
@@ -57,7 +62,7 @@ func (s *Snapshot) Revisions() []revision.Revision {
 // earlier server of the name go by themselves.
 func (s *Snapshot) Unclaimed(rev revision.Revision) []Numbered {
 	var children []Numbered
-	for _, child := range s.Incumbent().numbered() {
+	for _, child := range s.numbered() {
 		other := child.Revision.Generation == rev.Generation && child.Revision.Hash != rev.Hash && !child.counts()
 		if child.Control != Foreign && (child.Revision.Generation > rev.Generation || other) {
 			children = append(children, child)

@@ -5,6 +5,7 @@
 package snapshot
 
 import (
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Objects are what was read. A pointer is nil where there is no such object.
@@ -25,10 +28,12 @@ type Objects struct {
 	Binding *rbacv1.RoleBinding
 	Service *corev1.Service
 
-	Proxy   *appsv1.Deployment
-	Backend *appsv1.StatefulSet
-	// Calls and Names are the Services of the backend.
+	Proxy *appsv1.Deployment
+	// Backend is the StatefulSet of slot 1, Calls and Names are its Services.
+	Backend      *appsv1.StatefulSet
 	Calls, Names *corev1.Service
+	// Slot2 is what stands in slot 2.
+	Slot2 BackendObjects
 	// Policy is the NetworkPolicy of the backend.
 	Policy *networkingv1.NetworkPolicy
 
@@ -44,20 +49,17 @@ type Objects struct {
 	Hidden bool
 }
 
-// TrackID names the proxy and the backend of one content.
-type TrackID string
+// BackendObjects are those of a backend in one slot.
+type BackendObjects struct {
+	Set          *appsv1.StatefulSet
+	Calls, Names *corev1.Service
+}
 
-// Incumbent is the track that serves, and the only one: content that is tried beside it is another one.
-const Incumbent TrackID = "incumbent"
-
-// Track is the proxy and the backend of one content, and what stands around the backend.
+// Track is the backend in one slot.
 type Track struct {
-	Proxy   Proxy
 	Backend Backend
 	// Calls and Names are the Services of the backend.
 	Calls, Names Child[*corev1.Service]
-	// Policy is the NetworkPolicy of the backend.
-	Policy Child[*networkingv1.NetworkPolicy]
 }
 
 // Snapshot is what was read, and what that says. It is not changed after it was made.
@@ -71,7 +73,9 @@ type Snapshot struct {
 	Binding Child[*rbacv1.RoleBinding]
 	// Service is where clients call.
 	Service Child[*corev1.Service]
-	Tracks  map[TrackID]*Track
+	// Active is the slot of the backend that gets the calls, or that is to be the first.
+	Active workload.Slot
+	Tracks map[workload.Slot]*Track
 
 	Pods       Pods
 	Complaints Complaints
@@ -91,6 +95,8 @@ type Snapshot struct {
 	// Last is what the status said before this pass.
 	Last Reported
 
+	proxy      Proxy
+	policy     Child[*networkingv1.NetworkPolicy]
 	runConfigs []metav1.PartialObjectMetadata
 	foreign    foreign
 }
@@ -102,27 +108,61 @@ func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
 		Account: childOf(object, objects.Account), Role: childOf(object, objects.Role),
 		Binding: childOf(object, objects.Binding),
 		Service: childOf(object, objects.Service),
-		Tracks: map[TrackID]*Track{Incumbent: {
-			Proxy: proxyOf(object, objects.Proxy), Backend: backendOf(object, objects.Backend),
-			Calls: childOf(object, objects.Calls), Names: childOf(object, objects.Names),
-			Policy: childOf(object, objects.Policy),
-		}},
+		Tracks: map[workload.Slot]*Track{
+			workload.Slot1: trackOf(object, BackendObjects{objects.Backend, objects.Calls, objects.Names}),
+			workload.Slot2: trackOf(object, objects.Slot2),
+		},
+		proxy: proxyOf(object, objects.Proxy), policy: childOf(object, objects.Policy),
 		Pods: podsOf(objects.Pods), Configs: objects.Configs, Leftover: objects.Leftover, Hidden: objects.Hidden,
 		Last: reported(object), runConfigs: objects.RunConfigs,
 	}
-	s.Complaints = Complaints{all: objects.Complaints, proxy: s.Proxy().Written, backend: s.Backend().Written, now: now}
+	s.Active = activeSlot(s)
+	s.Complaints = Complaints{
+		slot: s.Active, all: objects.Complaints, proxy: s.Proxy().Written,
+		backend: s.Backend().Written, now: now,
+	}
 	s.Settling = settling(s)
 	return s
 }
 
-// Incumbent is the track that serves.
-func (s *Snapshot) Incumbent() *Track { return s.Tracks[Incumbent] }
+func trackOf(object kinds.Object, o BackendObjects) *Track {
+	return &Track{Backend: backendOf(object, o.Set), Calls: childOf(object, o.Calls), Names: childOf(object, o.Names)}
+}
 
-// Proxy is that of the track that serves.
-func (s *Snapshot) Proxy() *Proxy { return &s.Incumbent().Proxy }
+// activeSlot is that of status.active. Where nothing is stated, as of a server of an earlier release, it is the slot in
+// which a backend stands, of two the one of lower generation, which got the calls before the other was tried.
+func activeSlot(s *Snapshot) workload.Slot {
+	one, two := s.Tracks[workload.Slot1].Backend, s.Tracks[workload.Slot2].Backend
+	switch server, is := s.Object.(*v1alpha1.MCPServer); {
+	case is && server.Status.Active != nil:
+		return workload.Slot(server.Status.Active.Slot)
+	case two.Ours() && (!one.Ours() || two.Revision.Generation < one.Revision.Generation):
+		return workload.Slot2
+	}
+	return workload.Slot1
+}
 
-// Backend is that of the track that serves.
-func (s *Snapshot) Backend() *Backend { return &s.Incumbent().Backend }
+// Proxy is the Deployment of the proxy.
+func (s *Snapshot) Proxy() *Proxy { return &s.proxy }
 
-// Policy is the NetworkPolicy of the backend of the track that serves.
-func (s *Snapshot) Policy() Child[*networkingv1.NetworkPolicy] { return s.Incumbent().Policy }
+// Backend is the backend that gets the calls.
+func (s *Snapshot) Backend() *Backend { return &s.Tracks[s.Active].Backend }
+
+// Backends are those of all slots.
+func (s *Snapshot) Backends() []*Backend {
+	all := make([]*Backend, 0, len(workload.Slots))
+	for _, slot := range workload.Slots {
+		all = append(all, &s.Tracks[slot].Backend)
+	}
+	return all
+}
+
+// HasBackend reports whether a backend stands that is not on its way out.
+func (s *Snapshot) HasBackend() bool {
+	return slices.ContainsFunc(s.Backends(), func(b *Backend) bool {
+		return b.Exists() && b.Live.DeletionTimestamp == nil
+	})
+}
+
+// Policy is the NetworkPolicy before the backend.
+func (s *Snapshot) Policy() Child[*networkingv1.NetworkPolicy] { return s.policy }

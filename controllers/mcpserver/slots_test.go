@@ -1,0 +1,156 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// slot2Of is a backend in slot 2.
+func slot2Of(set *appsv1.StatefulSet) snapshot.BackendObjects {
+	set.Name = "echo-slot2"
+	return snapshot.BackendObjects{Set: set}
+}
+
+// active makes a slot the one that gets the calls.
+func active(slot workload.Slot) edit {
+	return func(s *scene) {
+		s.server.Status.Active = &v1alpha1.ActiveBackend{
+			BackendContent: v1alpha1.BackendContent{
+				Slot: int32(slot), Hash: "backend-ccc", Generation: 3, Port: 8080,
+				Path: "/mcp",
+			},
+		}
+	}
+}
+
+// moved puts the backend that serves into slot 2.
+func moved(s *scene) {
+	active(workload.Slot2)(s)
+	s.world.Slot2, s.world.Backend = slot2Of(s.world.Backend), nil
+	s.world.Pods[1].Labels = workload.Labels("echo", workload.Slot2.Component())
+}
+
+// beside has older content in slot 1, none of whose pods runs.
+func beside(s *scene) {
+	s.world.Backend = backendOf(older)
+	s.world.Backend.Status.ReadyReplicas = 0
+	s.world.Pods = append(s.world.Pods, waiting(pod("older", workload.ComponentBackend, older), "CrashLoopBackOff", "x"))
+}
+
+func TestTheSlotThatServes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  workload.Slot
+	}{
+		"nothing is stated, and nothing stands": {[]edit{noBackend}, workload.Slot1},
+		"nothing is stated, slot 1 stands":      {nil, workload.Slot1},
+		"nothing is stated, slot 2 stands": {
+			[]edit{moved, func(s *scene) { s.server.Status.Active = nil }},
+			workload.Slot2,
+		},
+		"of two the lower generation, in slot 1": {
+			[]edit{moved, beside, func(s *scene) { s.server.Status.Active = nil }},
+			workload.Slot1,
+		},
+		"of two the lower generation, in slot 2": {
+			[]edit{func(s *scene) { s.world.Slot2 = slot2Of(backendOf(older)) }},
+			workload.Slot2,
+		},
+		"what is stated":                        {[]edit{moved, beside}, workload.Slot2},
+		"what is stated, though nothing stands": {[]edit{active(workload.Slot2)}, workload.Slot2},
+	} {
+		if got := up(tc.edits...).snap().Active; got != tc.want {
+			t.Errorf("%s: slot %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+// What stands in the other slot makes a server neither ready nor unready, and an autoscaler does not count it.
+func TestOnlyTheActiveSlotCounts(t *testing.T) {
+	for name, edits := range map[string][]edit{"alone": {moved}, "beside other content": {moved, beside}} {
+		s := up(edits...)
+		if got := s.ready(nil); got != isUp {
+			t.Errorf("%s: Ready is %v", name, got)
+		}
+		scalars, _ := report.Scalars(s.snap(), s.plan(), v1alpha1.PhaseServing)
+		text, err := json.Marshal(scalars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`"readyReplicas":1`, "app.kubernetes.io/component=backend-slot2,"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: the status lacks %s: %s", name, want, text)
+			}
+		}
+	}
+	s := up(moved, beside, func(s *scene) { s.world.Slot2.Set.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[2:] })
+	s.world.Backend.Status.ReadyReplicas = 1
+	if got := s.ready(nil); got.Reason != v1alpha1.ReasonUnavailable {
+		t.Errorf("with ready pods of the other slot alone Ready is %v", got)
+	}
+}
+
+// A server stops, and is scaled, in all slots.
+func TestAllSlotsStop(t *testing.T) {
+	ended := func(s *scene) {
+		s.world.Proxy.Spec.Replicas, s.world.Proxy.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 4}
+		s.world.Pods = s.world.Pods[1:]
+	}
+	deleted := func(s *scene) { s.server.DeletionTimestamp = new(metav1.NewTime(noon)) }
+	next := func(edits ...edit) string {
+		s := up(append([]edit{moved, beside, ended, deleted}, edits...)...)
+		s.stops = snapshot.Stops{Server: noon, Backend: noon}
+		action := s.plan().Steps[0].Action
+		if a, is := action.(plan.DeleteBackend); is {
+			return a.Live.Name
+		}
+		return fmt.Sprintf("%T", action)
+	}
+	guarded := func(s *scene) { s.world.Policy = policyOf("uid") }
+	none := func(s *scene) { s.world.Slot2 = snapshot.BackendObjects{} }
+	for _, row := range []struct{ got, want string }{
+		{next(), "echo-backend"},
+		{next(noBackend), "echo-slot2"},
+		{next(noBackend, none), "plan.ReleaseFinalizer"},
+		{next(noBackend, none, guarded), "plan.AwaitBackend"},
+		{next(noBackend, none, guarded, func(s *scene) { s.world.Pods = s.world.Pods[:1] }), "plan.AwaitBackend"},
+		{next(noBackend, none, guarded, func(s *scene) { s.world.Pods = nil }), "plan.DeletePolicy"},
+	} {
+		if row.got != row.want {
+			t.Errorf("the step is %s, want %s", row.got, row.want)
+		}
+	}
+
+	zero := func(s *scene) { s.server.Spec.Replicas = new(int32(0)) }
+	s := up(moved, beside, ended, zero)
+	s.world.Backend.Spec.Replicas, s.world.Slot2.Set.Spec.Replicas = new(int32(1)), new(int32(1))
+	scaled := map[string]int32{}
+	for _, a := range actions[plan.ScaleBackend](s.plan()) {
+		scaled[a.Live.Name] = a.Replicas
+	}
+	if fmt.Sprint(scaled) != "map[echo-backend:0 echo-slot2:0]" {
+		t.Errorf("it scales %v", scaled)
+	}
+	s.world.Slot2.Set.Spec.Replicas, s.world.Slot2.Set.Status = new(int32(0)),
+		appsv1.StatefulSetStatus{ObservedGeneration: 2}
+	s.world.Pods = []corev1.Pod{}
+	if got := s.plan().Phase; got != plan.Draining {
+		t.Errorf("with a backend in slot 1 left the phase is %s", got)
+	}
+	s.world.Backend = nil
+	if got := s.plan().Phase; got != plan.Stopped {
+		t.Errorf("with nothing left the phase is %s", got)
+	}
+}
