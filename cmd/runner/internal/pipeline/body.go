@@ -40,18 +40,27 @@ type Body struct {
 	leave func()     // gives the room of what is kept back; nil where it has none
 	whole bool       // text is all of it, of which at bytes have been read
 	at    int
-	keeps int  // how many have asked to keep it
-	lost  bool // there was no room
-	ended bool // it came to its end
-	late  bool // the client did not send it in time
-	cut   bool // it cannot be read: a part is malformed, or missing
+	keeps int // how many have asked to keep it
+	state state
+	// dropped is whether nothing is kept, nor the id: there was no room, or the request has ended.
+	dropped bool
 
 	parsed   bool
 	messages []jsonrpc.Message
 	batch    bool
 	err      error
-	id       jsontext.Value // of the call, once nothing else is kept
+	id       jsontext.Value // of the call, once it was asked for, or nothing else is kept
 }
+
+// state is how far a body has come.
+type state int
+
+const (
+	arriving state = iota
+	arrived
+	late // the client did not send it in time
+	cut  // it cannot be read: a part is malformed, or missing
+)
 
 // bounded replaces the body of a request. One without a body gets nil.
 func bounded(c *Call, w http.ResponseWriter, r *http.Request) *Body {
@@ -72,7 +81,7 @@ func bounded(c *Call, w http.ResponseWriter, r *http.Request) *Body {
 
 // Made is what the proxy says itself: a message with an id, or nil for one without.
 func Made(text []byte, id jsontext.Value) *Body {
-	return &Body{text: text, whole: true, ended: true, parsed: true, length: int64(len(text)), id: id}
+	return &Body{text: text, whole: true, state: arrived, parsed: true, length: int64(len(text)), id: id}
 }
 
 // setDeadline limits reads of the connection. It must be taken back when the body is read: the server goes on reading,
@@ -100,9 +109,8 @@ func (b *Body) Messages(r *http.Request) (messages []jsonrpc.Message, batch bool
 }
 
 func (b *Body) parse(ctx context.Context) (messages []jsonrpc.Message, batch bool, err error) {
-	text, leave, err := b.call.memory.Read(ctx, b.call.Payer(), (*arriving)(b), b.length)
+	text, leave, err := b.call.memory.Read(ctx, b.call.Payer(), (*incoming)(b), b.length)
 	if err != nil {
-		leave()
 		return nil, false, err
 	}
 	b.mu.Lock()
@@ -133,7 +141,7 @@ func (b *Body) Keep() (done func()) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.keeps--; b.at == len(b.text) {
-			b.letGo()
+			b.dropText()
 		}
 	})
 }
@@ -149,12 +157,12 @@ func (b *Body) Take() (text []byte, whole bool) {
 		return nil, false
 	}
 	text, b.at = b.text, len(b.text)
-	b.letGo()
+	b.dropText()
 	return text, true
 }
 
-// letGo keeps the id alone. The lock is held.
-func (b *Body) letGo() {
+// dropText keeps the id alone. The lock is held.
+func (b *Body) dropText() {
 	if b.keeps > 0 {
 		return
 	}
@@ -177,7 +185,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		defer b.mu.Unlock()
 		n := copy(p, b.text[b.at:])
 		if b.at += n; b.at == len(b.text) {
-			b.letGo()
+			b.dropText()
 		}
 		if n == 0 {
 			return 0, io.EOF
@@ -190,7 +198,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	defer b.mu.Unlock()
 	b.remember(p[:n])
 	if errors.Is(err, io.EOF) && b.leave != nil {
-		b.letGo()
+		b.dropText()
 	}
 	return n, err
 }
@@ -201,17 +209,17 @@ func (b *Body) Close() error {
 	defer b.mu.Unlock()
 	if b.whole {
 		b.at = len(b.text)
-		b.letGo()
+		b.dropText()
 		return nil
 	}
 	return b.from.Close()
 }
 
-// arriving is a body as it comes.
-type arriving Body
+// incoming is a body as it comes.
+type incoming Body
 
 // Read implements io.Reader.
-func (a *arriving) Read(p []byte) (int, error) { return (*Body)(a).receive(p) }
+func (i *incoming) Read(p []byte) (int, error) { return (*Body)(i).receive(p) }
 
 // receive reads what the client sends.
 func (b *Body) receive(p []byte) (int, error) {
@@ -224,24 +232,28 @@ func (b *Body) receive(p []byte) (int, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if errors.Is(err, io.EOF) {
-		b.ended = true
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		b.state = arrived
 		b.setDeadline(time.Time{})
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		b.state = late
+	case b.state != late:
+		b.state = cut
 	}
-	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
-	b.cut = b.cut || err != nil && !errors.Is(err, io.EOF)
 	return n, err
 }
 
 // remember keeps what passes, in one piece of the right size if that is known beforehand.
 func (b *Body) remember(p []byte) {
-	if b.length >= remembered || len(p) == 0 || b.lost {
+	if b.length >= remembered || len(p) == 0 || b.dropped {
 		return
 	}
 	if b.leave == nil && max(b.length, int64(len(b.text)+len(p))) > Short {
 		var err error
 		if b.leave, err = b.call.memory.Bodies.Take(b.call.Payer(), remembered); err != nil {
-			b.text, b.lost = nil, true
+			b.text, b.dropped = nil, true
 			return
 		}
 	}
@@ -258,7 +270,7 @@ func (b *Body) End() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text, b.messages, b.at, b.lost = nil, nil, 0, true
+	b.text, b.messages, b.at, b.id, b.dropped = nil, nil, 0, nil, true
 	b.giveBack()
 }
 
@@ -269,7 +281,7 @@ func (b *Body) Stop() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.ended {
+	if b.state != arrived {
 		b.setDeadline(time.Unix(1, 0))
 	}
 }
@@ -287,16 +299,17 @@ func (b *Body) Fault(err error) *jsonrpc.Fault {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case b.late:
+	switch b.state {
+	case late:
 		return jsonrpc.Fail(http.StatusRequestTimeout, budget.CodeBodyRefused,
 			"BodyRefused: the request body took longer than %s",
 			bodyTime)
-	case b.cut:
+	case cut:
 		return jsonrpc.Fail(http.StatusBadRequest, budget.CodeBodyRefused,
 			"BodyRefused: the request body cannot be read: send it whole, framed as its headers say")
+	default:
+		return nil
 	}
-	return nil
 }
 
 // ID is the id of the call. It is nil for what is not one request with an id: notifications, responses, batches, and
@@ -310,20 +323,20 @@ func (b *Body) ID() jsontext.Value {
 	return b.idOf()
 }
 
-// idOf is ID. The lock is held.
+// idOf is ID, for which a body that passes is parsed once. The lock is held.
 func (b *Body) idOf() jsontext.Value {
-	if b.id != nil {
+	if b.id != nil || b.dropped {
 		return b.id
 	}
 	messages, batch, err := b.messages, b.batch, b.err
 	if !b.parsed {
-		if !b.ended || b.lost || b.length >= remembered || len(b.text) >= remembered {
+		if b.state != arrived || b.length >= remembered || len(b.text) >= remembered {
 			return nil
 		}
 		messages, batch, err = jsonrpc.Parse(b.text)
 	}
-	if err != nil || batch || len(messages) == 0 || !messages[0].Call() {
-		return nil
+	if err == nil && !batch && len(messages) > 0 && messages[0].Call() {
+		b.id = messages[0].ID
 	}
-	return messages[0].ID
+	return b.id
 }

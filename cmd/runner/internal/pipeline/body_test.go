@@ -67,6 +67,12 @@ func TestCallsAreKnownByTheirBody(t *testing.T) {
 			if id := c.Body.ID(); string(id) != want {
 				t.Errorf("%s, %s: got id %s", body, name, id)
 			}
+			if n := testing.AllocsPerRun(10, func() { c.Body.ID() }); n > 0 && want != "" {
+				t.Errorf("%s, %s: it is parsed again each time, with %v allocations", body, name, n)
+			}
+			if c.Body.End(); c.Body.ID() != nil {
+				t.Errorf("%s, %s: its id is kept when it has ended", body, name)
+			}
 		}
 	}
 }

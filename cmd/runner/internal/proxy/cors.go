@@ -42,27 +42,3 @@ func (o *origins) share(w http.ResponseWriter, r *http.Request) (preflight bool)
 	header.Set("Access-Control-Max-Age", preflightAge)
 	return true
 }
-
-// withheld are headers of an answer that reach further than the answer: into other requests of the client's to this
-// host, its cookies, its caches, or where it logs in. They are whoever's who owns the host, and a backend's image is
-// none of them.
-var withheld = setOf(
-	// The backend gets no token, so its own login can only lead a client astray (MCP specification, security best
-	// practices).
-	"Www-Authenticate", "Proxy-Authenticate",
-	// It gets no cookies either.
-	"Set-Cookie",
-	// A redirect is followed, or named, by the proxy, and a client would follow it at the proxy's host, or elsewhere.
-	"Location", "Refresh",
-	"Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Service-Worker-Allowed", "Nel", "Report-To",
-	"Reporting-Endpoints",
-)
-
-// withhold takes out of an answer what is not the backend's to say.
-func withhold(header http.Header) {
-	for name := range header {
-		if withheld[name] || strings.HasPrefix(name, "Access-Control-") {
-			delete(header, name)
-		}
-	}
-}

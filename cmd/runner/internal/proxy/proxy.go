@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,13 +38,11 @@ const (
 // Proxy is an http.Handler in front of targets. It has what is the process's: the memory that callers divide, the
 // requests on their way, what is counted. Make it with New, serve it with Server, end it with Drain.
 type Proxy struct {
-	memory   *budget.Budget
-	log      *slog.Logger
-	standard Standard
-	buffers  httputil.BufferPool
-	traffic  *traffic
-	metrics  metrics
-	started  time.Time
+	process Process
+	buffers httputil.BufferPool
+	traffic *traffic
+	metrics metrics
+	started time.Time
 
 	targets map[string]*target // by the path of the MCP endpoint
 	// chain is all stages, and inside the same without who may call and what.
@@ -64,11 +63,11 @@ const (
 // percent-encoding, no redirect. The query is passed on.
 func New(process Process, targets map[string]Config) *Proxy {
 	p := &Proxy{
-		memory: process.Memory, log: process.Log, standard: process.Standard, buffers: newBufferPool(),
-		traffic: newTraffic(), metrics: newMetrics(), started: time.Now(), targets: map[string]*target{},
+		process: process, buffers: newBufferPool(), traffic: newTraffic(), metrics: newMetrics(), started: time.Now(),
+		targets: map[string]*target{},
 	}
-	if p.memory == nil {
-		p.memory = budget.New(budget.Default)
+	if process.Memory == nil {
+		p.process.Memory = budget.New(budget.Default)
 	}
 	for path, config := range targets {
 		p.targets[path] = newTarget(p, config)
@@ -109,6 +108,22 @@ func (p *Proxy) Server() *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    MaxRequestHeader,
-		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(p.process.Log.Handler(), slog.LevelWarn),
 	}
+}
+
+// bufferPool lends copy buffers to httputil.ReverseProxy, which would allocate
+// 32 KiB for each response.
+type bufferPool struct{ pool sync.Pool }
+
+func newBufferPool() *bufferPool {
+	return &bufferPool{pool: sync.Pool{New: func() any { return new([32 << 10]byte) }}}
+}
+
+func (b *bufferPool) Get() []byte {
+	return b.pool.Get().(*[32 << 10]byte)[:] //nolint:forcetypeassert // New above
+}
+
+func (b *bufferPool) Put(buffer []byte) {
+	b.pool.Put((*[32 << 10]byte)(buffer))
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"syscall"
 	"time"
 
@@ -117,58 +116,6 @@ func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (br
 	}
 	return !has, fault
 }
-
-// named replaces the id in the answer to a request. An error fails the request.
-func (t *target) named(response *http.Response, f *flight) error {
-	ids := response.Header[protocol.HeaderSession]
-	if len(ids) == 0 {
-		return nil
-	}
-	switch {
-	case f.route.own != "" && ids[0] == f.route.own:
-		ids[0] = f.route.named // in place: a new slice would cost each call
-		response.Header[protocol.HeaderSession] = ids[:1]
-		return nil
-	case f.route.own == "" && !f.route.begins, f.route.opens, f.route.old:
-		// Revision 2026-07-28 has no sessions, and where this one is is not known.
-		delete(response.Header, protocol.HeaderSession)
-		return nil
-	}
-	id, err := t.config.Keys.Seal(f.route.caller, f.route.to.session(f.pod(), ids[0]))
-	if err != nil {
-		f.route.to.endUnsealed(response.Request, ids[0])
-		return &unsealed{err}
-	}
-	response.Header[protocol.HeaderSession] = []string{id}
-	return nil
-}
-
-// endUnsealed ends a session that began with a request, and whose id no client gets: nobody
-// else would. Whether the backend does end it is its own matter
-// (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management).
-func (u *Upstream) endUnsealed(began *http.Request, id string) {
-	if id == "" {
-		return
-	}
-	// Also where the client has left. What begins goes to any pod, and this to where it began.
-	ctx := context.WithValue(context.WithoutCancel(began.Context()), flightKey{}, &flight{})
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
-	defer cancel()
-	end := began.Clone(ctx)
-	end.Method, end.Body, end.GetBody, end.ContentLength, end.TransferEncoding = http.MethodDelete, nil, nil, 0, nil
-	for name := range end.Header {
-		if strings.HasPrefix(name, "Content-") || name == "Expect" {
-			delete(end.Header, name)
-		}
-	}
-	end.Header[protocol.HeaderSession] = []string{id}
-	if response, err := u.RoundTrip(end); err == nil {
-		_ = response.Body.Close() //nolint:errcheck // nothing of it is read
-	}
-}
-
-// unsealed is why an id of the backend's could not be sealed.
-type unsealed struct{ error }
 
 var (
 	errSessionUnknown = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,

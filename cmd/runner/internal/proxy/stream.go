@@ -6,15 +6,8 @@ import (
 	"net/http"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
-
-// eventStream reports whether response is a stream of server-sent events that
-// could be continued by us: neither compressed nor of a stated length.
-func eventStream(response *http.Response) bool {
-	return media.Type(response.Header) == media.Events && response.ContentLength < 0 && !media.Encoded(response.Header)
-}
 
 // stream passes an event stream on and, when its backend breaks off or the
 // proxy has to end it, ends it so that the client knows what happened:

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log"
 	"log/slog"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
@@ -78,7 +75,7 @@ const flushInterval = 50 * time.Millisecond
 func newTarget(p *Proxy, config Config) *target {
 	t := &target{proxy: p, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
 	t.upstream.Store(config.Upstream)
-	config.Upstream.standard = p.standard&StandardClient != 0
+	config.Upstream.standard = p.process.Standard&StandardClient != 0
 	t.reverse = &httputil.ReverseProxy{
 		Rewrite:        t.rewrite,
 		Transport:      routed{},
@@ -91,8 +88,10 @@ func newTarget(p *Proxy, config Config) *target {
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	translated := pipeline.Chain(t.reverse, t.translate, t.route, offerTakeover)
-	t.chain = pipeline.Chain(translated, t.gate, t.track, config.Authenticate, t.admit, config.Authorize)
-	t.inside = pipeline.Chain(translated, t.gate, t.track)
+	chain := func(authenticate, admit, authorize pipeline.Stage) http.Handler {
+		return pipeline.Chain(translated, t.gate, t.track, authenticate, admit, authorize)
+	}
+	t.chain, t.inside = chain(config.Authenticate, t.admit, config.Authorize), chain(nil, nil, nil)
 	return t
 }
 
@@ -149,10 +148,10 @@ func (t *target) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		counted := to.(*outcome) //nolint:forcetypeassert // the stage that counts comes before
 		// The server's own writer is told of a body that is too large.
-		call := pipeline.New(fail, counted.ResponseWriter, r, t.proxy.memory)
+		call := pipeline.New(fail, counted.ResponseWriter, r, t.proxy.process.Memory)
 		w, client := to, r.Context()
 		var o *takeover
-		if t.proxy.standard&StandardStreams == 0 {
+		if t.proxy.process.Standard&StandardStreams == 0 {
 			o = newTakeover(counted, r)
 		}
 		if o != nil {
@@ -178,7 +177,7 @@ func (t *target) track(next http.Handler) http.Handler {
 func (t *target) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who := pipeline.Of(r.Context()).Share(); who != "" {
-			leave, err := t.proxy.memory.Calls.Take(who, 1)
+			leave, err := t.proxy.process.Memory.Calls.Take(who, 1)
 			if err != nil {
 				w.Header().Set("Retry-After", "1")
 				Answer(w, jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyCalls: %v", err), nil)
@@ -206,45 +205,4 @@ func (t *target) translate(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r.WithContext(flight.ctx))
 	}))
 	return t.translator
-}
-
-// response looks at the backend's answer before it is passed on.
-func (t *target) response(response *http.Response) error {
-	f := flightOf(response.Request.Context())
-	to := f.route.to
-	switch {
-	case response.StatusCode == http.StatusSwitchingProtocols:
-		return errors.New("the backend switched protocols unasked")
-	case to.remote != nil:
-		if err := to.remote.Judge(response); err != nil {
-			return err
-		}
-	case response.Request.Method == http.MethodPost:
-		// Its client would follow it at the proxy's host, where nothing else is served. A GET that leads elsewhere is one
-		// without a stream.
-		if err := remote.Redirected(response, "the backend",
-			"write the path of its MCP endpoint into spec.path"); err != nil {
-			f.leads = media.Leads(response)
-			return err
-		}
-	}
-	withhold(response.Header)
-	if to.unreachable.CompareAndSwap(true, false) {
-		t.config.Log.Info("the backend answers again", "backend", to.Host())
-	}
-	if t.config.Keys != nil {
-		if err := t.named(response, f); err != nil {
-			return err
-		}
-	}
-	if eventStream(response) {
-		if f.route.opens {
-			response.Body = t.endpointOf(response.Body, f)
-		}
-		// nginx, and what follows its example, buffers unless told not to.
-		response.Header.Set("X-Accel-Buffering", "no")
-		response.Body = newStream(response.Body, f)
-		f.takeover.take(response)
-	}
-	return nil
 }

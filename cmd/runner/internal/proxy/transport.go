@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"syscall"
 	"time"
 
@@ -205,20 +204,4 @@ func (u *Upstream) dialTLS(ctx context.Context, network, address string) (net.Co
 		return nil, err
 	}
 	return u.remote.Secure(ctx, conn)
-}
-
-// bufferPool lends copy buffers to httputil.ReverseProxy, which would allocate
-// 32 KiB for each response.
-type bufferPool struct{ pool sync.Pool }
-
-func newBufferPool() *bufferPool {
-	return &bufferPool{pool: sync.Pool{New: func() any { return new([32 << 10]byte) }}}
-}
-
-func (b *bufferPool) Get() []byte {
-	return b.pool.Get().(*[32 << 10]byte)[:] //nolint:forcetypeassert // New above
-}
-
-func (b *bufferPool) Put(buffer []byte) {
-	b.pool.Put((*[32 << 10]byte)(buffer))
 }
