@@ -129,9 +129,10 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	}
 	logger.Info("draining")
 	state.Drain()
-	budget := proxy.BudgetOf(time.Duration(cmp.Or(s.runner.Run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
-	until := time.Now().Add(budget.Propagation + budget.Calls + budget.Last)
-	front.Drain(server, budget)
+	times := proxy.DrainTimesOf(time.Duration(
+		cmp.Or(s.runner.Run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
+	until := time.Now().Add(times.Propagation + times.Calls + times.Last)
+	front.Drain(server, times)
 	end(until.Add(lastCalls))
 	logger.Info("drained")
 	return probeServer.Close()

@@ -51,12 +51,12 @@ func (a *answer) hold(size int) (err error) {
 		return err
 	}
 	if a.left == nil {
-		if a.left, err = a.judge.callers.Wait(a.ctx, a.call.Share(), 1); err != nil {
+		if a.left, err = a.judge.callers.Wait(a.ctx, a.call.Account(), 1); err != nil {
 			return err
 		}
 	}
 	if a.release == nil {
-		a.release, err = a.judge.lists.Wait(a.ctx, a.call.Share(), 1)
+		a.release, err = a.judge.lists.Wait(a.ctx, a.call.Account(), 1)
 	}
 	return err
 }

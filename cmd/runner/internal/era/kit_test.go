@@ -200,7 +200,7 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server.URL + "/mcp", func(calls time.Duration) {
-		p.Drain(server.Config, proxy.Budget{Calls: calls, Last: patience})
+		p.Drain(server.Config, proxy.DrainTimes{Calls: calls, Last: patience})
 	}
 }
 

@@ -122,7 +122,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 			"params.notifications is no filter with at most %d resources", maxSubscriptions))
 		return
 	}
-	leave, err := t.listens.Take(pipeline.Of(r.Context()).Share(), 1)
+	leave, err := t.listens.Take(pipeline.Of(r.Context()).Account(), 1)
 	if err != nil {
 		out.busy(c.id, "TooManySubscriptions: "+err.Error())
 		return

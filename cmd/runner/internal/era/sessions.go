@@ -115,7 +115,7 @@ func (s *heldSessions) get(ctx context.Context, r *http.Request, p profile) (h *
 
 // add begins a session.
 func (s *heldSessions) add(r *http.Request, p profile) (*held, error) {
-	caller := pipeline.Of(r.Context()).Share()
+	caller := pipeline.Of(r.Context()).Account()
 	leave, err := s.table.Room(context.Background(), caller)
 	if err != nil {
 		return nil, errSessions

@@ -26,7 +26,7 @@ type Call struct {
 	memory  *budget.Budget
 	address string // where the request comes from
 	caller  authz.Caller
-	share   string
+	account string
 }
 
 // Fail answers a request that cannot be passed on.
@@ -73,21 +73,21 @@ func (c *Call) Authenticated(caller authz.Caller) {
 	c.caller = caller
 	if caller.Issuer != "" {
 		sum := sha256.Sum256([]byte(strconv.Quote(caller.Issuer) + strconv.Quote(caller.Subject)))
-		c.share = hex.EncodeToString(sum[:16])
+		c.account = hex.EncodeToString(sum[:16])
 	}
 }
 
 // Caller is who has sent the call: the zero Caller where nobody has been asked to log in.
 func (c *Call) Caller() authz.Caller { return c.caller }
 
-// Share is who has a share of what the process and its backend have: the same text for each call of one caller, and
+// Account is who has a share of what the process and its backend have: the same text for each call of one caller, and
 // another one for another caller, which says nothing else. It is "" where nobody has logged in.
-func (c *Call) Share() string { return c.share }
+func (c *Call) Account() string { return c.account }
 
 // Payer is for whom the memory of a call counts: who has a share, or where the call comes from.
 func (c *Call) Payer() string {
-	if c.share != "" {
-		return c.share
+	if c.account != "" {
+		return c.account
 	}
 	return "address " + budget.Address(c.address)
 }

@@ -17,9 +17,9 @@ const exposed = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
 // years.
 const preflightAge = "600"
 
-// share lets the page that calls read the answer, if its origin is in spec.proxy.allowedOrigins. It reports whether the
+// allow lets the page that calls read the answer, if its origin is in spec.proxy.allowedOrigins. It reports whether the
 // request only asks whether a call may be sent: these headers are the answer.
-func (o *origins) share(w http.ResponseWriter, r *http.Request) (preflight bool) {
+func (o *origins) allow(w http.ResponseWriter, r *http.Request) (preflight bool) {
 	if len(o.allowed) == 0 {
 		return false
 	}

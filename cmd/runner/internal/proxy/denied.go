@@ -44,7 +44,7 @@ func Deny(w http.ResponseWriter, r *http.Request, next http.Handler, d Denied) (
 	case len(answers) == 0:
 		jsonrpc.Write(w, http.StatusBadRequest, jsonrpc.Fail(0, d.Code, "%s", d.Message).Response(nil))
 		return http.StatusBadRequest
-	case len(oldIDs(r)) > 0 && next != nil:
+	case len(sseIDs(r)) > 0 && next != nil:
 		return onStream(w, r, next, listed(answers))
 	case batch:
 		jsonrpc.Write(w, http.StatusOK, listed(answers))

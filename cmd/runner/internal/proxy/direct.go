@@ -41,7 +41,7 @@ func (w *wires) RoundTrip(request *http.Request) (*http.Response, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if c := w.take(request.URL.Host); c != nil {
+	if c := w.get(request.URL.Host); c != nil {
 		response, err := w.call(c, request)
 		var unsent *unsentError
 		if !errors.As(err, &unsent) {
@@ -105,25 +105,25 @@ func (c *wire) ask(request *http.Request) (*http.Response, error) {
 	if body, ok := request.Body.(*readBody); ok {
 		body.Reset(nil) // it has been sent, and the answer may take for long
 	}
-	return c.answer(request)
+	return c.readHead(request)
 }
 
-// answer reads the head of the final answer, and passes over the others (RFC 9110, section 15.2).
-func (c *wire) answer(request *http.Request) (*http.Response, error) {
-	c.left = MaxHeader
+// readHead reads the head of the final answer, and passes over the others (RFC 9110, section 15.2).
+func (c *wire) readHead(request *http.Request) (*http.Response, error) {
+	c.headLeft = MaxHeader
 	if _, err := c.reader.Peek(1); err != nil {
 		return nil, err
 	}
 	for {
 		response, err := http.ReadResponse(c.reader, request)
 		switch {
-		case err != nil && c.left <= 0:
+		case err != nil && c.headLeft <= 0:
 			return nil, errLongHead
 		case err != nil:
 			return nil, err
 		case response.StatusCode >= http.StatusOK || response.StatusCode == http.StatusSwitchingProtocols ||
 			response.StatusCode < http.StatusContinue:
-			c.left = math.MaxInt64
+			c.headLeft = math.MaxInt64
 			return response, nil
 		}
 	}

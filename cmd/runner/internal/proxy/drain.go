@@ -9,9 +9,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
-// Budget is how a drain divides its time. The sum must stay below the pod's
+// DrainTimes are how a drain divides its time. The sum must stay below the pod's
 // terminationGracePeriodSeconds, after which the kernel ends the process.
-type Budget struct {
+type DrainTimes struct {
 	// Propagation is how long new calls are still taken while the endpoint is
 	// removed from the Service on every node.
 	Propagation time.Duration
@@ -25,10 +25,10 @@ type Budget struct {
 // spared is what of a grace period is left for kubelet.
 const spared = 5 * time.Second
 
-// BudgetOf is the budget of a pod with a grace period. At least a second is for calls.
-func BudgetOf(grace time.Duration) Budget {
+// DrainTimesOf are those of a pod with a grace period. At least a second is for calls.
+func DrainTimesOf(grace time.Duration) DrainTimes {
 	const propagation, last = 5 * time.Second, 3 * time.Second
-	return Budget{Propagation: propagation, Calls: max(time.Second, grace-spared-propagation-last), Last: last}
+	return DrainTimes{Propagation: propagation, Calls: max(time.Second, grace-spared-propagation-last), Last: last}
 }
 
 // errDraining is the cause with which a drain cancels what it can wait for no
@@ -36,14 +36,14 @@ func BudgetOf(grace time.Duration) Budget {
 var errDraining = jsonrpc.Fail(http.StatusServiceUnavailable, CodeDraining,
 	"Draining: the proxy is shutting down and could not wait for this call any longer; it may have run")
 
-// Drain ends server, which serves p, within the budget: every call that was
+// Drain ends server, which serves p, in these times: every call that was
 // accepted ends in its answer or in CodeDraining, every standing stream at the
 // end of an event. It returns when nothing is left, or the time is over.
-func (p *Proxy) Drain(server *http.Server, budget Budget) {
+func (p *Proxy) Drain(server *http.Server, times DrainTimes) {
 	p.draining.Store(true)
-	time.Sleep(budget.Propagation)
+	time.Sleep(times.Propagation)
 
-	ctx, cancel := context.WithTimeout(context.Background(), budget.Calls+budget.Last)
+	ctx, cancel := context.WithTimeout(context.Background(), times.Calls+times.Last)
 	defer cancel()
 	closed := make(chan struct{})
 	go func() {
@@ -51,7 +51,7 @@ func (p *Proxy) Drain(server *http.Server, budget Budget) {
 		_ = server.Shutdown(ctx) //nolint:errcheck // its error is the end of the time, which Close below answers
 	}()
 
-	calls, cancelCalls := context.WithTimeout(ctx, budget.Calls)
+	calls, cancelCalls := context.WithTimeout(ctx, times.Calls)
 	defer cancelCalls()
 	p.traffic.wait(calls)
 	p.traffic.cancel()
@@ -59,7 +59,7 @@ func (p *Proxy) Drain(server *http.Server, budget Budget) {
 	p.traffic.settle(ctx)
 	_ = server.Close() //nolint:errcheck // nothing is left to do about it
 	p.traffic.hangUp()
-	last, cancelLast := context.WithTimeout(context.Background(), min(budget.Last, lastWords))
+	last, cancelLast := context.WithTimeout(context.Background(), min(times.Last, lastWords))
 	defer cancelLast()
 	var ending sync.WaitGroup
 	for _, t := range p.targets {

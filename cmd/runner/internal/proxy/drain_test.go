@@ -13,14 +13,14 @@ import (
 
 // quick is a budget for tests: generous for what must finish, short for what
 // must be ended.
-var quick = Budget{Propagation: 100 * time.Millisecond, Calls: 400 * time.Millisecond, Last: 2 * time.Second}
+var quick = DrainTimes{Propagation: 100 * time.Millisecond, Calls: 400 * time.Millisecond, Last: 2 * time.Second}
 
 // drain starts a drain and returns a channel that closes at its end.
-func (b *bench) drain(budget Budget) <-chan struct{} {
+func (b *bench) drain(times DrainTimes) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.proxy.Drain(b.server, budget)
+		b.proxy.Drain(b.server, times)
 	}()
 	return done
 }
@@ -34,7 +34,7 @@ func (b *bench) during() {
 
 func TestTheBudgetFitsTheGracePeriod(t *testing.T) {
 	for _, grace := range []time.Duration{15 * time.Second, time.Minute, time.Hour} { // the least, the default, the most
-		b := BudgetOf(grace)
+		b := DrainTimesOf(grace)
 		if sum := b.Propagation + b.Calls + b.Last; sum != grace-spared || b.Calls < 2*time.Second {
 			t.Errorf("of %s a drain takes %s, calls %s", grace, sum, b.Calls)
 		}
@@ -57,7 +57,7 @@ func TestCallsOfADrainAreAnswered(t *testing.T) {
 	go func() { answers <- text(t, b.call(http.MethodPost, "/mcp", "slow")) }()
 	wait(t, "the slow call to arrive", started)
 
-	done := b.drain(Budget{Propagation: time.Second, Calls: patience, Last: time.Second})
+	done := b.drain(DrainTimes{Propagation: time.Second, Calls: patience, Last: time.Second})
 	b.during()
 	late := b.call(http.MethodPost, "/mcp", "late")
 	if got := text(t, late); got != "answer" || !late.Close {
@@ -100,7 +100,7 @@ func TestStreamsEndWithTheLastAnswer(t *testing.T) {
 	}
 
 	began := time.Now()
-	done := b.drain(Budget{Propagation: 50 * time.Millisecond, Calls: 2 * patience, Last: patience})
+	done := b.drain(DrainTimes{Propagation: 50 * time.Millisecond, Calls: 2 * patience, Last: patience})
 	for i, want := range []string{
 		"retry: 1000\n\n",
 		"event: message\ndata: " +

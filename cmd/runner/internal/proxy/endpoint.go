@@ -20,25 +20,25 @@ import (
 // maxEndpoint is the longest event, in bytes, that is looked at for it.
 const maxEndpoint = 8 << 10
 
-// opensOld reports whether a request may open the stream of such a client: it names no
+// opensSSE reports whether a request may open the stream of such a client: it names no
 // session, and its Accept names events, as each client of the transport does.
-func opensOld(r *http.Request) bool {
+func opensSSE(r *http.Request) bool {
 	_, names := media.Accepts(r.Header.Values("Accept"), media.Events)
 	return names && r.Method == http.MethodGet && !jsonrpc.NamesModern(r.Header)
 }
 
-// oldIDs are the sessions that the query of a request names, nil for none. They are read
+// sseIDs are the sessions that the query of a request names, nil for none. They are read
 // as the bridge reads them.
-func oldIDs(r *http.Request) []string {
+func sseIDs(r *http.Request) []string {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
 	return r.URL.Query()[protocol.QuerySession]
 }
 
-// withOldID is a query with the backend's own id of the session, without one if that is
+// withSSEID is a query with the backend's own id of the session, without one if that is
 // empty.
-func withOldID(from *url.URL, own string) string {
+func withSSEID(from *url.URL, own string) string {
 	query := from.Query()
 	if query.Del(protocol.QuerySession); own != "" {
 		query.Set(protocol.QuerySession, own)
@@ -124,7 +124,7 @@ func (e *endpoint) event(one sse.Event) error {
 		e.err = err
 		return err
 	}
-	if to.RawQuery = withOldID(to, sealed); e.relative {
+	if to.RawQuery = withSSEID(to, sealed); e.relative {
 		to = &url.URL{RawQuery: to.RawQuery}
 	}
 	text = one.WithData([]byte(to.String()))

@@ -16,7 +16,7 @@ import (
 func (t *target) fail(w http.ResponseWriter, r *http.Request, err error) {
 	flight := flightOf(r.Context())
 	if f := t.why(flight, err); f != nil {
-		if flight.ours && flight.leads != "" {
+		if flight.internal && flight.leads != "" {
 			w.Header().Set("Location", flight.leads)
 		}
 		if errors.Is(err, budget.ErrBusy) {

@@ -26,8 +26,8 @@ type flight struct {
 	// route is where it goes, as the stage of this name finds it. The others only read it.
 	route route
 	// began is the pod that got a request which may begin a session: the transport chooses it.
-	began netip.AddrPort
-	ours  bool // not the client's own request, but one that the translator makes: no drain knows it
+	began    netip.AddrPort
+	internal bool // the translator makes it, and not the client: no drain knows it
 
 	// What stages and the transport report to those that came before them.
 
@@ -37,8 +37,8 @@ type flight struct {
 	leads    string    // the path to which the backend has led the request; empty for none
 }
 
-// take remembers a connection that the server does not know any more.
-func (f *flight) take(conn net.Conn) {
+// takenOver remembers a connection that the server does not know any more.
+func (f *flight) takenOver(conn net.Conn) {
 	f.traffic.mu.Lock()
 	defer f.traffic.mu.Unlock()
 	f.conn = conn

@@ -31,12 +31,12 @@ const (
 // been taken.
 type takeover struct {
 	http.ResponseWriter
-	client context.Context //nolint:containedctx // one request's; ends when the client leaves, not with the handler
-	left   context.CancelCauseFunc
-	stay   func() bool    // ends client no more with the handler; false where it has ended
-	answer *http.Response // the backend's, once it is taken
-	stream io.ReadCloser  // its body
-	filter Filter         // nil where none stands between
+	client   context.Context //nolint:containedctx // one request's; ends when the client leaves, not with the handler
+	left     context.CancelCauseFunc
+	stay     func() bool    // ends client no more with the handler; false where it has ended
+	response *http.Response // the backend's, once it is taken
+	stream   io.ReadCloser  // its body
+	filter   Filter         // nil where none stands between
 }
 
 // Filter is a writer between the proxy and the client that stays with a stream whose handler has returned.
@@ -69,7 +69,7 @@ func (o *takeover) take(response *http.Response) {
 	if o == nil || response.StatusCode != http.StatusOK || len(response.Trailer) > 0 {
 		return
 	}
-	o.answer, o.stream, response.Body = response, response.Body, http.NoBody
+	o.response, o.stream, response.Body = response, response.Body, http.NoBody
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -137,9 +137,9 @@ func (t *target) takeOver(o *takeover, f *flight) bool {
 		panic(http.ErrAbortHandler)
 	}
 	s.conn = conn
-	f.take(conn)
+	f.takenOver(conn)
 	// What is still known of the request must not keep the server's buffers, nor headers. The body keeps the answer.
-	o.answer.Header, o.answer.Request, f.takeover = nil, nil, nil
+	o.response.Header, o.response.Request, f.takeover = nil, nil, nil
 	f.request = &http.Request{Method: f.request.Method}
 	go s.watch(o.left)
 	go s.pass(answer, func() { t.proxy.traffic.end(f) })

@@ -57,7 +57,7 @@ func TestPodsThatLeftAreForgotten(t *testing.T) {
 	for i := range 3 * mostGone {
 		p.learn([]netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})})
 	}
-	if last := netip.AddrFrom4([4]byte{10, 0, 0, 3*mostGone - 2}); len(p.gone) > mostGone || !p.left(last) {
+	if last := netip.AddrFrom4([4]byte{10, 0, 0, 3*mostGone - 2}); len(p.gone) > mostGone || !p.hasLeft(last) {
 		t.Errorf("it keeps %d", len(p.gone))
 	}
 }

@@ -85,7 +85,7 @@ func (m *metrics) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o := &outcome{ResponseWriter: w, metrics: m, request: r, began: time.Now()}
 		defer o.end()
-		defer o.begun()
+		defer o.flushBroken()
 		next.ServeHTTP(o, r)
 		o.whole = true
 	})
@@ -110,8 +110,8 @@ func (o *outcome) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (o *outcome) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// begun sends what there is of an answer that breaks off. The server would cut the connection without it.
-func (o *outcome) begun() {
+// flushBroken sends what there is of an answer that breaks off. The server would cut the connection without it.
+func (o *outcome) flushBroken() {
 	if !o.whole && o.status != 0 {
 		_ = http.NewResponseController(o.ResponseWriter).Flush() //nolint:errcheck // the client may have left
 	}

@@ -54,7 +54,7 @@ func (o *origins) check(r *http.Request) error {
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
-		if r.Method == http.MethodGet && r.Host != "" && !o.ours(r.Host) {
+		if r.Method == http.MethodGet && r.Host != "" && !o.isOwnName(r.Host) {
 			return rebound(r)
 		}
 		return nil
@@ -66,15 +66,15 @@ func (o *origins) check(r *http.Request) error {
 	if err := o.protection.Check(judged); err != nil {
 		return fmt.Errorf("%q is not in spec.proxy.allowedOrigins: %w", origin, err)
 	}
-	if !o.ours(r.Host) {
+	if !o.isOwnName(r.Host) {
 		return rebound(r)
 	}
 	return nil
 }
 
-// ours reports whether no foreign DNS name can have led a browser to hostport:
+// isOwnName reports whether no foreign DNS name can have led a browser to hostport:
 // it is an address, localhost, or a name that we were told is ours.
-func (o *origins) ours(hostport string) bool {
+func (o *origins) isOwnName(hostport string) bool {
 	host := hostport
 	if name, _, err := net.SplitHostPort(hostport); err == nil {
 		host = name

@@ -38,10 +38,10 @@ const (
 // (https://kubernetes.io/docs/concepts/services-networking/service/#headless-services).
 type pods struct {
 	host string
-	// port is where a pod listens of which the resolver does not say it, and named the name of
+	// port is where a pod listens of which the resolver does not say it, and portName the name of
 	// the port that it is asked for, if it is.
-	port  uint16
-	named string
+	port     uint16
+	portName string
 	// openPort is the port of the content that the API server has, which may be newer than the
 	// resolver's answer; 0 if it is not known.
 	openPort  func() int32
@@ -51,7 +51,7 @@ type pods struct {
 
 	asking singleflight.Group
 	// last is what the resolver said last, and what that meant: whoever asks has it.
-	last   answer
+	last   resolved
 	mu     sync.Mutex
 	known  []netip.Addr // sorted
 	ports  map[netip.Addr]uint16
@@ -102,9 +102,9 @@ func (p *pods) list(ctx context.Context, age time.Duration) ([]netip.Addr, error
 	}
 }
 
-// answer is what a resolver says of the pods: their addresses, and on which port each listens, nil if it
+// resolved is what a resolver says of the pods: their addresses, and on which port each listens, nil if it
 // does not say that.
-type answer struct {
+type resolved struct {
 	all     []netip.Addr
 	records []*net.SRV
 	ports   map[netip.Addr]uint16
@@ -173,8 +173,8 @@ func (p *pods) forget(before []netip.Addr) {
 	}
 }
 
-// left reports whether a pod was one of the backend's, and is none any more: it ends, or is not ready.
-func (p *pods) left(pod netip.Addr) bool {
+// hasLeft reports whether a pod was one of the backend's, and is none any more: it ends, or is not ready.
+func (p *pods) hasLeft(pod netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.gone[pod]
@@ -203,13 +203,13 @@ func isUnknown(err error) bool {
 
 // portsOf asks where each pod listens. While the same is said as before, as nearly always, one question tells that
 // (https://github.com/kubernetes/dns/blob/master/docs/specification.md#242---srv-records).
-func (p *pods) portsOf(ctx context.Context, all []netip.Addr) answer {
-	if p.named == "" {
-		return answer{all: all}
+func (p *pods) portsOf(ctx context.Context, all []netip.Addr) resolved {
+	if p.portName == "" {
+		return resolved{all: all}
 	}
-	_, records, err := p.lookupSRV(ctx, p.named, "tcp", p.host)
+	_, records, err := p.lookupSRV(ctx, p.portName, "tcp", p.host)
 	if err != nil || len(records) == 0 {
-		return answer{all: all}
+		return resolved{all: all}
 	}
 	slices.SortFunc(records, func(a, b *net.SRV) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
@@ -228,7 +228,7 @@ func (p *pods) portsOf(ctx context.Context, all []netip.Addr) answer {
 		})
 	}
 	if asking.Wait() != nil {
-		return answer{all: all}
+		return resolved{all: all}
 	}
 	ports := map[netip.Addr]uint16{}
 	for i, r := range records {
@@ -236,7 +236,7 @@ func (p *pods) portsOf(ctx context.Context, all []netip.Addr) answer {
 			ports[pod] = r.Port
 		}
 	}
-	return answer{all: all, records: records, ports: ports}
+	return resolved{all: all, records: records, ports: ports}
 }
 
 // since are the pods, or why there are none, if the resolver was asked within age. One that fails is asked again soon.
@@ -286,12 +286,12 @@ func (p *pods) among(known []netip.Addr, pod netip.Addr) bool {
 	return slices.Contains(known, pod) || p.ports[pod] != 0
 }
 
-// places are where a pod may take what begins there: where the resolver says, and then where pods of the content listen
-// that the API server has, since a pod that refuses connections may be newer than the resolver's answer. One of which
-// it has never said anything is a new one, or of this proxy's own content, or ends. Where the pod may have a bridge
-// that comes first: whoever listens there is one, and at another port its server may listen past it.
-func (p *pods) places(pod netip.Addr) (places []netip.AddrPort) {
-	if p.named == "" {
+// candidates are where a pod may take what begins there: where the resolver says, and then where pods of the content
+// listen that the API server has, since a pod that refuses connections may be newer than the resolver's answer. One of
+// which it has never said anything is a new one, or of this proxy's own content, or ends. Where the pod may have a
+// bridge that comes first: whoever listens there is one, and at another port its server may listen past it.
+func (p *pods) candidates(pod netip.Addr) (places []netip.AddrPort) {
+	if p.portName == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(pod, p.port)}
 	}
 	p.mu.Lock()
@@ -313,10 +313,10 @@ func (p *pods) places(pod netip.Addr) (places []netip.AddrPort) {
 	return places
 }
 
-// place is where a session is called: where it began. An id of a release before does not say the port.
-func (p *pods) place(session netip.AddrPort) netip.AddrPort {
+// addressOf is where a session is called: where it began. An id of a release before does not say the port.
+func (p *pods) addressOf(session netip.AddrPort) netip.AddrPort {
 	if session.Port() != 0 {
 		return session
 	}
-	return p.places(session.Addr())[0]
+	return p.candidates(session.Addr())[0]
 }

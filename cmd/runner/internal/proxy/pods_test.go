@@ -54,7 +54,7 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 	both := []netip.Addr{first, second}
 	record := func(target string, port uint16) *net.SRV { return &net.SRV{Target: target, Port: port} }
 	p, now := newPods("pods.:8080"), time.Now()
-	p.named, p.openPort, p.now = "mcp", opens(9090), func() time.Time { return now }
+	p.portName, p.openPort, p.now = "mcp", opens(9090), func() time.Time { return now }
 	for _, step := range []struct {
 		name    string
 		all     []netip.Addr
@@ -142,7 +142,7 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 		if known, err := p.list(t.Context(), freshPods); err != nil || !slices.Equal(known, step.known) {
 			t.Errorf("%s: there are %s, %v", step.name, known, err)
 		}
-		got := [2]string{p.places(first)[0].String(), p.places(second)[0].String()}
+		got := [2]string{p.candidates(first)[0].String(), p.candidates(second)[0].String()}
 		if got != step.want || asked.Load() != step.asked {
 			t.Errorf("%s: they are called at %v, after %d questions for addresses", step.name, got, asked.Load())
 		}
@@ -174,9 +174,9 @@ func TestWhereAPodMayTakeWhatBegins(t *testing.T) {
 		"all have one":                          {map[netip.Addr]uint16{pod: bridge}, bridge, []uint16{bridge}},
 	} {
 		p := newPods("pods.:1")
-		p.named, p.openPort, p.ports = "mcp", opens(tc.open), tc.ports
+		p.portName, p.openPort, p.ports = "mcp", opens(tc.open), tc.ports
 		var got []uint16
-		for _, place := range p.places(pod) {
+		for _, place := range p.candidates(pod) {
 			got = append(got, place.Port())
 		}
 		if !slices.Equal(got, tc.want) {
@@ -210,7 +210,7 @@ func opens(port int) func() int32 { return func() int32 { return int32(port) } }
 
 // said has the resolver say of one pod where it listens, while pods of what stands listen elsewhere.
 func (p *pods) said(pod netip.Addr, at, open int) {
-	p.named, p.openPort, p.at, p.port = "mcp", opens(open), time.Time{}, uint16(at)
+	p.portName, p.openPort, p.at, p.port = "mcp", opens(open), time.Time{}, uint16(at)
 	p.lookup = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{pod}, nil }
 	p.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
 		return "", []*net.SRV{{Target: "one.", Port: uint16(at)}}, nil
@@ -267,7 +267,7 @@ func TestAPodThatIsGoneIsNotKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := newPods("pods.:8080"), time.Now()
-			p.named, p.now = "mcp", func() time.Time { return now }
+			p.portName, p.now = "mcp", func() time.Time { return now }
 			all, err, records := []netip.Addr{gone}, error(nil), []*net.SRV{{Target: "one.", Port: 8080}}
 			p.lookup = func(context.Context, string) ([]netip.Addr, error) { return slices.Clone(all), err }
 			p.lookupSRV = func(context.Context, string, string, string) (string, []*net.SRV, error) {
@@ -298,7 +298,7 @@ func TestASessionOfAPodThatIsGoneReachesNoStranger(t *testing.T) {
 	unknown := &net.DNSError{IsNotFound: true}
 	p := f.upstream.pods
 	began := time.Now()
-	p.named, p.now = "mcp", func() time.Time { return began.Add(time.Duration(away.Load())) }
+	p.portName, p.now = "mcp", func() time.Time { return began.Add(time.Duration(away.Load())) }
 	p.lookup = func(context.Context, string) ([]netip.Addr, error) {
 		if gone.Load() {
 			return nil, unknown
@@ -379,7 +379,7 @@ func TestAPodWithABridgeIsNotCalledPastIt(t *testing.T) {
 func TestManyPodsOfASlowResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, n := newPods("pods.:8080"), 60
-		p.named = "mcp"
+		p.portName = "mcp"
 		var all []netip.Addr
 		var records []*net.SRV
 		for i := range n {
@@ -409,8 +409,8 @@ func TestManyPodsOfASlowResolver(t *testing.T) {
 		for range 3 {
 			began := time.Now()
 			known, err := p.list(t.Context(), freshPods)
-			if took := time.Since(began); took > time.Second || p.places(all[0])[0].Port() != 9441 {
-				t.Errorf("%d pods, %v, after %s; the first is called at %s", len(known), err, took, p.places(all[0])[0])
+			if took := time.Since(began); took > time.Second || p.candidates(all[0])[0].Port() != 9441 {
+				t.Errorf("%d pods, %v, after %s; the first is called at %s", len(known), err, took, p.candidates(all[0])[0])
 			}
 			time.Sleep(freshPods)
 		}

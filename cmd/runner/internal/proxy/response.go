@@ -41,7 +41,7 @@ func (t *target) response(response *http.Response) error {
 		}
 	}
 	if eventStream(response) {
-		if f.route.opens {
+		if f.route.opensSSE {
 			response.Body = t.endpointOf(response.Body, f)
 		}
 		// nginx, and what follows its example, buffers unless told not to.
@@ -93,7 +93,7 @@ func (t *target) sealID(response *http.Response, f *flight) error {
 		ids[0] = f.route.named // in place: a new slice would cost each call
 		response.Header[protocol.HeaderSession] = ids[:1]
 		return nil
-	case f.route.own == "" && !f.route.begins, f.route.opens, f.route.old:
+	case f.route.own == "" && !f.route.begins, f.route.opensSSE, f.route.sse:
 		// Revision 2026-07-28 has no sessions, and where this one is is not known.
 		delete(response.Header, protocol.HeaderSession)
 		return nil

@@ -78,13 +78,13 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 		}
 	}
 	switch {
-	case f.route.old:
-		r.Out.URL.RawQuery = withOldID(r.In.URL, f.route.own)
+	case f.route.sse:
+		r.Out.URL.RawQuery = withSSEID(r.In.URL, f.route.own)
 	case f.route.own != "":
 		r.Out.Header[protocol.HeaderSession] = []string{f.route.own}
 	}
 	if to.Bridged {
-		if who := pipeline.Of(r.In.Context()).Share(); who != "" {
+		if who := pipeline.Of(r.In.Context()).Account(); who != "" {
 			r.Out.Header[protocol.HeaderCaller] = []string{who}
 		}
 	}

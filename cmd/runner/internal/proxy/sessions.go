@@ -31,8 +31,8 @@ type route struct {
 	// server elsewhere.
 	pod netip.AddrPort
 	// begins says that the request may begin a session: any pod would do. opens says that
-	// this is one of the transport HTTP+SSE, and old that the query names such a session.
-	begins, opens, old bool
+	// this is one of the transport HTTP+SSE, and sse that the query names such a session.
+	begins, opensSSE, sse bool
 	// brief says that the pod was not among the known ones, but that a proxy knew it so
 	// lately that this one's resolver need not have heard of it.
 	brief bool
@@ -43,7 +43,7 @@ func (t *target) route(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := flightOf(r.Context())
 		var fault *jsonrpc.Fault
-		if f.route, fault = t.findRoute(r, f.ours); fault != nil {
+		if f.route, fault = t.findRoute(r, f.internal); fault != nil {
 			Answer(w, fault, nil)
 			return
 		}
@@ -53,20 +53,20 @@ func (t *target) route(next http.Handler) http.Handler {
 
 // findRoute finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
-func (t *target) findRoute(r *http.Request, ours bool) (found route, fault *jsonrpc.Fault) {
+func (t *target) findRoute(r *http.Request, internal bool) (found route, fault *jsonrpc.Fault) {
 	to := t.upstream.Load()
 	if found.to = to; t.config.Keys == nil {
 		return found, nil
 	}
-	ids, old := r.Header[protocol.HeaderSession], oldIDs(r)
-	found.old = len(old) > 0
-	if found.old && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !ours {
-		ids = append(ids[:len(ids):len(ids)], old...)
+	ids, sse := r.Header[protocol.HeaderSession], sseIDs(r)
+	found.sse = len(sse) > 0
+	if found.sse && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !internal {
+		ids = append(ids[:len(ids):len(ids)], sse...)
 	}
 	switch {
 	case len(ids) == 0:
-		found.opens = to.pods != nil && opensOld(r)
-		found.begins = found.opens || r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header)
+		found.opensSSE = to.pods != nil && opensSSE(r)
+		found.begins = found.opensSSE || r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header)
 		if found.begins {
 			found.caller = callerOf(r)
 		}
@@ -109,7 +109,7 @@ func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (br
 	switch {
 	case err != nil:
 		fault = t.unreached(to, err)
-	case !has && some && (now.Sub(s.Issued) > dnsMemory || to.pods.left(s.Pod.Addr())):
+	case !has && some && (now.Sub(s.Issued) > dnsMemory || to.pods.hasLeft(s.Pod.Addr())):
 		fault = errSessionGone // a call must not be at a pod when that ends
 	case !has && now.Sub(s.Issued) > dnsMemory:
 		fault = t.unreached(to, errNoPods)

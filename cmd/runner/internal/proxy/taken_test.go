@@ -219,14 +219,14 @@ func unread(t *testing.T) (b *bench, free chan struct{}) {
 
 func TestADrainEndsATakenStreamThatNobodyReads(t *testing.T) {
 	b, _ := unread(t)
-	drained := b.drain(Budget{Calls: 100 * time.Millisecond, Last: 100 * time.Millisecond})
+	drained := b.drain(DrainTimes{Calls: 100 * time.Millisecond, Last: 100 * time.Millisecond})
 	until(t, "the stream is let go", func() bool { return b.taken() == 0 })
 	<-drained
 }
 
 func TestADrainWaitsForATakenStream(t *testing.T) {
 	b, free := unread(t)
-	drained := b.drain(Budget{Calls: 100 * time.Millisecond, Last: 2 * long})
+	drained := b.drain(DrainTimes{Calls: 100 * time.Millisecond, Last: 2 * long})
 	select {
 	case <-drained:
 		t.Error("it did not wait for the client to read")

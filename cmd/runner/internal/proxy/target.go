@@ -98,7 +98,7 @@ func newTarget(p *Proxy, config Config) *target {
 // gate refuses what is no request of MCP, or comes from a page that may not send it.
 func (t *target) gate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		preflight := t.origins.share(w, r)
+		preflight := t.origins.allow(w, r)
 		if f := t.judge(r); f != nil {
 			if f.Status == http.StatusMethodNotAllowed {
 				w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
@@ -176,7 +176,7 @@ func (t *target) track(next http.Handler) http.Handler {
 // connections.
 func (t *target) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if who := pipeline.Of(r.Context()).Share(); who != "" {
+		if who := pipeline.Of(r.Context()).Account(); who != "" {
 			leave, err := t.proxy.process.Memory.Calls.Take(who, 1)
 			if err != nil {
 				w.Header().Set("Retry-After", "1")
@@ -201,7 +201,7 @@ func (t *target) translate(next http.Handler) http.Handler {
 		flight := t.proxy.traffic.flight(r.Context(), r, body)
 		defer flight.body.End()
 		defer flight.cancel(nil)
-		flight.ours = true
+		flight.internal = true
 		next.ServeHTTP(w, r.WithContext(flight.ctx))
 	}))
 	return t.translator

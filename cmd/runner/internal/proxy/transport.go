@@ -56,17 +56,17 @@ func (u *Upstream) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (u *Upstream) send(request *http.Request, f *flight) (*http.Response, error) {
 	if f.route.begins && u.pods != nil {
-		return u.any(request, f)
+		return u.toAnyPod(request, f)
 	}
 	if f.route.pod.IsValid() {
-		request.URL.Host = u.pods.place(f.route.pod).String()
+		request.URL.Host = u.pods.addressOf(f.route.pod).String()
 	}
 	return u.young().RoundTrip(request)
 }
 
-// any sends a request to a pod, and to the next where nothing was sent because there
+// toAnyPod sends a request to a pod, and to the next where nothing was sent because there
 // was no connection. It waits for pods as dial does.
-func (u *Upstream) any(request *http.Request, f *flight) (*http.Response, error) {
+func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, error) {
 	body := &heldBody{ReadCloser: request.Body}
 	if _, again := request.Body.(*readBody); !again && request.Body != nil && request.Body != http.NoBody {
 		request.Body = body
@@ -75,7 +75,7 @@ func (u *Upstream) any(request *http.Request, f *flight) (*http.Response, error)
 	for pause := remote.FirstPause; ; pause = min(2*pause, remote.LastPause) {
 		pods, err := u.pods.next(request.Context(), age)
 		for _, pod := range pods {
-			for _, place := range u.pods.places(pod) {
+			for _, place := range u.pods.candidates(pod) {
 				f.began, request.URL.Host = place, place.String()
 				body.again()
 				var response *http.Response

@@ -78,7 +78,7 @@ func TestNoCallBeginsOnAnOldConnection(t *testing.T) {
 // begins on its connections: those of nodes that have not heard of its end, and
 // then those of connections that were made before.
 func TestTheBackendSleepsLongerThanCallsCome(t *testing.T) {
-	if needed := BudgetOf(time.Minute).Propagation + connectionLife; podtemplate.BackendSleep < needed {
+	if needed := DrainTimesOf(time.Minute).Propagation + connectionLife; podtemplate.BackendSleep < needed {
 		t.Errorf("a backend takes calls for %s after its end is known, want %s", podtemplate.BackendSleep, needed)
 	}
 }

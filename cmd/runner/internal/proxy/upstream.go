@@ -46,7 +46,7 @@ type Upstream struct {
 // content that the API server has, 0 if it is not known.
 func Service(service, whole, pods, podPort string, openPort func() int32) *Upstream {
 	u := newUpstream(&url.URL{Scheme: "http", Host: service}, newPods(pods), dialing(service, whole))
-	u.pods.named, u.pods.openPort = podPort, openPort
+	u.pods.portName, u.pods.openPort = podPort, openPort
 	return u
 }
 

@@ -46,8 +46,8 @@ func (w *wires) close() {
 	w.idle = nil
 }
 
-// take returns a connection that waits and is still good, or nil.
-func (w *wires) take(address string) *wire {
+// get returns a connection that waits and is still good, or nil.
+func (w *wires) get(address string) *wire {
 	for {
 		w.mu.Lock()
 		idle := w.idle[address]
@@ -80,11 +80,11 @@ func (w *wires) put(c *wire) {
 // wire is a connection to the backend.
 type wire struct {
 	net.Conn
-	address string
-	raw     syscall.RawConn // nil where the system has none
-	reader  *bufio.Reader
-	left    int64 // bytes of a head that may be read
-	sending bool  // a part of the message may still be on its way
+	address  string
+	raw      syscall.RawConn // nil where the system has none
+	reader   *bufio.Reader
+	headLeft int64 // bytes of a head that may be read
+	sending  bool  // a part of the message may still be on its way
 }
 
 // newWire reads so many bytes at once while little comes.
@@ -99,14 +99,14 @@ func newWire(conn net.Conn, address string, buffer int) *wire {
 
 // Read implements io.Reader for the connection's own buffer.
 func (c *wire) Read(p []byte) (int, error) {
-	if c.left <= 0 {
+	if c.headLeft <= 0 {
 		return 0, errLongHead
 	}
-	if int64(len(p)) > c.left {
-		p = p[:c.left]
+	if int64(len(p)) > c.headLeft {
+		p = p[:c.headLeft]
 	}
 	n, err := c.Conn.Read(p)
-	c.left -= int64(n)
+	c.headLeft -= int64(n)
 	return n, err
 }
 
