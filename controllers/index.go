@@ -16,14 +16,15 @@ import (
 // byOwner indexes objects by their owner, under the name of the label.
 const byOwner = workload.LabelServer
 
-// indexedReader reads from a manager's cache. A cache scans the namespace for a label; the index finds pods and run
-// configs of an owner directly.
+// indexedReader reads from a manager's cache. A cache scans the namespace for a label; the index finds pods, run
+// configs and contents of an owner directly.
 type indexedReader struct{ client.Reader }
 
 func addIndex(ctx context.Context, mgr ctrl.Manager) (indexedReader, error) {
-	configs := &metav1.PartialObjectMetadata{}
+	configs, contents := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	configs.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)
-	for _, kind := range []client.Object{&corev1.Pod{}, configs} {
+	contents.SetGroupVersionKind(contract.ControllerRevision.GroupVersionKind)
+	for _, kind := range []client.Object{&corev1.Pod{}, configs, contents} {
 		err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOwner,
 			func(obj client.Object) []string { return []string{obj.GetLabels()[workload.LabelServer]} })
 		if err != nil {

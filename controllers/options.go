@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -98,6 +99,11 @@ func CacheOptions(config *rest.Config, namespaces []string, handedDown ...string
 	if err != nil {
 		return cache.Options{}, err
 	}
+	// The StatefulSet controller labels its own revisions as the backend's pods.
+	history, err := labels.NewRequirement(workload.LabelComponent, selection.Equals, []string{workload.ComponentRunner})
+	if err != nil {
+		return cache.Options{}, err
+	}
 	selector := labels.NewSelector().Add(*ours)
 	shared := newInterner(handedDown...)
 	options := cache.Options{
@@ -111,6 +117,9 @@ func CacheOptions(config *rest.Config, namespaces []string, handedDown ...string
 	}
 	for _, kind := range mcpserver.Watched() {
 		options.ByObject[kind] = cache.ByObject{Label: selector, Transform: shared.trim}
+		if kind.GetObjectKind().GroupVersionKind() == contract.ControllerRevision.GroupVersionKind {
+			options.ByObject[kind] = cache.ByObject{Label: selector.Add(*history), Transform: shared.trim}
+		}
 	}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {

@@ -43,6 +43,8 @@ func trimForCache(obj any, labels []string) any {
 		switch {
 		case !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()):
 			return metadataOnly(o)
+		case workload.IsContentName(o.GetLabels()[workload.LabelServer], o.GetName()):
+			return trimContent(o)
 		case tooLarge(trimChild(o)):
 			small := metadataOnly(o)
 			reconcile.Cut(small, "")
@@ -70,6 +72,14 @@ func metadataOnly(obj client.Object) client.Object {
 	small.SetUID(obj.GetUID())
 	small.SetResourceVersion(obj.GetResourceVersion())
 	small.SetLabels(withKeys(obj.GetLabels(), workload.LabelServer))
+	return small
+}
+
+// trimContent keeps of content in a server's history whose it is, and its number.
+func trimContent(obj client.Object) client.Object {
+	small := metadataOnly(obj)
+	small.SetAnnotations(withKeys(obj.GetAnnotations(), revision.AnnotationGeneration, revision.AnnotationHash))
+	small.SetOwnerReferences(obj.GetOwnerReferences())
 	return small
 }
 

@@ -41,13 +41,15 @@ var (
 	MCPRemoteProxy = object("freehold.dev", "v1alpha1", "MCPRemoteProxy", "")
 	Deployment     = object("apps", "v1", "Deployment", "")
 	StatefulSet    = object("apps", "v1", "StatefulSet", "")
-	Service        = object("", "v1", "Service", "")
-	ConfigMap      = object("", "v1", "ConfigMap", "")
-	ServiceAccount = object("", "v1", "ServiceAccount", "")
-	Secret         = object("", "v1", "Secret", "")
-	NetworkPolicy  = object("networking.k8s.io", "v1", "NetworkPolicy", "")
-	Role           = object("rbac.authorization.k8s.io", "v1", "Role", "")
-	RoleBinding    = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
+	// ControllerRevision keeps content of a backend.
+	ControllerRevision = object("apps", "v1", "ControllerRevision", "")
+	Service            = object("", "v1", "Service", "")
+	ConfigMap          = object("", "v1", "ConfigMap", "")
+	ServiceAccount     = object("", "v1", "ServiceAccount", "")
+	Secret             = object("", "v1", "Secret", "")
+	NetworkPolicy      = object("networking.k8s.io", "v1", "NetworkPolicy", "")
+	Role               = object("rbac.authorization.k8s.io", "v1", "Role", "")
+	RoleBinding        = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
 )
 
 // Kinds are those of Freehold itself: the kinds with a proxy, then the shared configurations.

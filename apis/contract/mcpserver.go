@@ -44,11 +44,14 @@ func MCPServers() Workload {
 	}
 }
 
-func backendGrants(w Workload) (policy, scale ownership.Grant) {
+func backendGrants(w Workload) (policy, content, scale ownership.Grant) {
 	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend",
 		"says who connects to the backend, and what it may connect to",
 		"spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")
-	return policy, ownership.Grant{
+	content = w.child(w.Identity, w.ChildrenManager, ControllerRevision, w.word+"-content-*",
+		"keeps content of the backend, so that it can be made again", append([]string{"data", "revision"}, revision...)...)
+	content.Once = true // its data is immutable, and has what later pods run
+	return policy, content, ownership.Grant{
 		Manager: MCPServerScale, Identity: w.Identity, Object: StatefulSet, Names: backendSets(),
 		Mode: ownership.Exclusive, Why: "carries the server's replicas to the backend",
 		Fields: ownership.Paths("spec.replicas"),
@@ -61,6 +64,10 @@ func mcpServerRemovals() []ownership.Removal {
 		{
 			Identity: IdentityMCPServer, Object: NetworkPolicy,
 			Why: "that of a server whose backend anyone may reach again, or that is being deleted",
+		},
+		{
+			Identity: IdentityMCPServer, Object: ControllerRevision,
+			Why: "content of a backend that is none of the last three, or has come back under a new number",
 		},
 		{Identity: IdentityMCPServer, Object: StatefulSet, Why: "the backend of a server that is being deleted"},
 	}

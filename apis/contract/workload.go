@@ -128,8 +128,8 @@ func (w Workload) children() []ownership.Grant {
 			"spec.ports", "spec.selector", "spec.type"),
 	}
 	if w.Backend {
-		policy, scale := backendGrants(w)
-		grants = append(slices.Insert(grants, 3, policy), scale)
+		policy, content, scale := backendGrants(w)
+		grants = append(slices.Insert(grants, 3, policy, content), scale)
 	}
 	return grants
 }

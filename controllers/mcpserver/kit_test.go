@@ -193,6 +193,7 @@ func up(edits ...edit) scene {
 				pod("proxy", workload.ComponentProxy, current),
 				pod("backend", workload.ComponentBackend, current),
 			},
+			Contents: []metav1.PartialObjectMetadata{content(current.Generation, digestOf(current).Backend)},
 		},
 		digest: digestOf(current),
 	}
@@ -316,6 +317,14 @@ func config(rev revision.Revision) metav1.PartialObjectMetadata {
 			Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply,
 			FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
 		}},
+	}}
+}
+
+// content is what history keeps of a backend's content of a hash under a number.
+func content(generation int64, hash string) metav1.PartialObjectMetadata {
+	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: workload.ContentName("echo", hash), OwnerReferences: ofEcho(),
+		Annotations: carrying(revision.Revision{Generation: generation, Hash: hash}),
 	}}
 }
 

@@ -36,6 +36,8 @@ type stored struct {
 	tb            testing.TB
 	objects       map[storedKey]client.Object
 	applies       int
+	// kept are those of ControllerRevisions.
+	kept int
 	// versions counts those that objects were given.
 	versions int
 	// refuse is the answer to an apply, nil if it is taken. That of a finalizer, or of its
@@ -100,7 +102,7 @@ func (s *stored) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 	return nil
 }
 
-// List lists pods and ConfigMaps. All are of one server.
+// List lists pods, Events, and the metadata of a kind. All are of one server.
 func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	for key, have := range s.objects {
 		switch list := list.(type) {
@@ -113,9 +115,10 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 				list.Items = append(list.Items, *have.DeepCopyObject().(*corev1.Event))
 			}
 		case *metav1.PartialObjectMetadataList:
-			if config, ok := have.(*corev1.ConfigMap); ok {
-				part := metav1.PartialObjectMetadata{TypeMeta: config.TypeMeta}
-				config.ObjectMeta.DeepCopyInto(&part.ObjectMeta)
+			if key.kind+"List" == list.Kind {
+				part := metav1.PartialObjectMetadata{}
+				have.DeepCopyObject().(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta).DeepCopyInto(&part.ObjectMeta)
+				part.SetGroupVersionKind(have.GetObjectKind().GroupVersionKind())
 				list.Items = append(list.Items, part)
 			}
 		}
@@ -205,6 +208,9 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	}
 	s.count(obj)
 	s.applies++
+	if intent.GetKind() == "ControllerRevision" {
+		s.kept++
+	}
 	obj.SetResourceVersion(s.version())
 	obj.SetUID(types.UID(intent.GetKind() + "-" + obj.GetName()))
 	s.put(obj)

@@ -74,13 +74,14 @@ func (r *Reconciler) referring(config string) handler.EventHandler {
 	})
 }
 
-// Watched are the kinds of objects that belong to a server. Of run configs only the metadata are watched: what they
-// hold is large, follows from their name and cannot change.
+// Watched are the kinds of objects that belong to a server. Of run configs and of the history of contents only
+// the metadata are watched: what they hold is large, follows from their name and cannot change.
 func Watched() []client.Object {
-	config := &metav1.PartialObjectMetadata{}
+	config, content := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	config.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)
+	content.SetGroupVersionKind(contract.ControllerRevision.GroupVersionKind)
 	return []client.Object{
-		&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, config, &corev1.Service{},
+		&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, config, content, &corev1.Service{},
 		&appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{}, &networkingv1.NetworkPolicy{},
 	}
 }

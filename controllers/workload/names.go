@@ -68,11 +68,7 @@ func dnsLabel(key, part string) string {
 // RunConfigName is the ConfigMap of one workload generation. It has number and hash, so that a pod cannot mount the
 // content of another revision.
 func RunConfigName(key string, rev revision.Revision) string {
-	hash := rev.Hash
-	if len(hash) > hashChars {
-		hash = hash[:hashChars]
-	}
-	return key + runInfix + strconv.FormatInt(rev.Generation, 10) + "-" + hash
+	return key + runInfix + strconv.FormatInt(rev.Generation, 10) + "-" + shortHash(rev.Hash)
 }
 
 // IsRunConfigName reports whether name is a run config of the owner with this key. Number and hash have no dash, so
@@ -86,7 +82,8 @@ func IsRunConfigName(key, name string) bool {
 
 // IsChildName reports whether name is that of a child of the owner with this key, of the kinds that are read.
 func IsChildName(key, name string) bool {
-	return name == RunnerName(key) || name == ProxyName(key) || IsBackendName(key, name) || IsRunConfigName(key, name)
+	return name == RunnerName(key) || name == ProxyName(key) || IsBackendName(key, name) || IsRunConfigName(key, name) ||
+		IsContentName(key, name)
 }
 
 // IsBackendName reports whether name is that of an object of the owner's backend.

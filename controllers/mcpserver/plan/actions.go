@@ -71,6 +71,10 @@ type (
 		Live *metav1.PartialObjectMetadata
 		Name string
 	}
+	// StoreContent keeps the content of the target's backend, in the place of an older record of it, nil for none.
+	StoreContent struct{ Replaces *metav1.PartialObjectMetadata }
+	// RemoveContent deletes content that is none of the last.
+	RemoveContent struct{ Live *metav1.PartialObjectMetadata }
 	// ApplyProxy applies the Deployment of the target, through the gate. Name is that of the intent.
 	ApplyProxy struct {
 		Name     string

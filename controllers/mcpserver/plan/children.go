@@ -59,6 +59,7 @@ func (m *maker) converge() {
 // content applies what carries the target, but where that is there as it is rendered, or must not be written over: the
 // next pass claims a number above, or it is said what stands in the way.
 func (m *maker) content(group *Plan) {
+	m.history(group)
 	if config := m.s.RunConfig(m.Target); !m.Digest.Short {
 		name := m.named()
 		if config == nil || m.s.RememberedAs[config.UID] != name {
@@ -82,7 +83,8 @@ func (p *Plan) Renders() bool {
 		return slices.ContainsFunc(group.Steps, func(step Step) bool {
 			proxy, isProxy := step.Action.(ApplyProxy)
 			_, isConfig := step.Action.(ApplyRunConfig)
-			return isConfig || isProxy && proxy.Kept == nil
+			_, isContent := step.Action.(StoreContent)
+			return isConfig || isContent || isProxy && proxy.Kept == nil
 		})
 	})
 }

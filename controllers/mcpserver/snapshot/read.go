@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -144,12 +145,21 @@ func (r *Reader) objects(ctx context.Context, server kinds.Object) (o Objects, e
 		client.InNamespace(server.GetNamespace()),
 		client.MatchingLabels{workload.LabelServer: name},
 	}
-	configs := &metav1.PartialObjectMetadataList{}
-	configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-	if err := r.Cache.List(ctx, configs, labelled...); err != nil {
-		return Objects{}, fmt.Errorf("listing run configs: %w", err)
+	list := func(what string, of schema.GroupVersion, kind string) (items []metav1.PartialObjectMetadata) {
+		found := &metav1.PartialObjectMetadataList{}
+		found.SetGroupVersionKind(of.WithKind(kind + "List"))
+		if e := r.Cache.List(ctx, found, labelled...); err == nil && e != nil {
+			err = fmt.Errorf("listing %s: %w", what, e)
+		}
+		return found.Items
 	}
-	o.RunConfigs = configs.Items
+	o.RunConfigs = list("run configs", corev1.SchemeGroupVersion, "ConfigMap")
+	if r.Kind.Backend {
+		o.Contents = list("contents", appsv1.SchemeGroupVersion, "ControllerRevision")
+	}
+	if err != nil {
+		return Objects{}, err
+	}
 	o.Pods, err = r.pods(ctx, server.GetNamespace(), name)
 	return o, err
 }

@@ -39,7 +39,9 @@ type Objects struct {
 
 	// RunConfigs are without their data.
 	RunConfigs []metav1.PartialObjectMetadata
-	Pods       []corev1.Pod
+	// Contents are the history of the backend's contents, without their data.
+	Contents []metav1.PartialObjectMetadata
+	Pods     []corev1.Pod
 	// Complaints are what Events say of the pods, also of those that are gone.
 	Complaints []conditions.Complaint
 	Configs    Configs
@@ -98,6 +100,7 @@ type Snapshot struct {
 	proxy      Proxy
 	policy     Child[*networkingv1.NetworkPolicy]
 	runConfigs []metav1.PartialObjectMetadata
+	contents   []metav1.PartialObjectMetadata
 	foreign    foreign
 }
 
@@ -114,7 +117,7 @@ func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
 		},
 		proxy: proxyOf(object, objects.Proxy), policy: childOf(object, objects.Policy),
 		Pods: podsOf(objects.Pods), Configs: objects.Configs, Leftover: objects.Leftover, Hidden: objects.Hidden,
-		Last: reported(object), runConfigs: objects.RunConfigs,
+		Last: reported(object), runConfigs: objects.RunConfigs, contents: objects.Contents,
 	}
 	s.Active = activeSlot(s)
 	s.Complaints = Complaints{
