@@ -39,8 +39,8 @@ func (c Content) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// DecodeContent reads content. Like Decode it is strict: what a later release keeps beside cannot be made again here. It
-// does not compare the content with its hash, which takes its rendering.
+// DecodeContent reads content. Like Decode it is strict: what a later release keeps beside cannot be made again here.
+// It does not compare the content with its hash, which takes its rendering.
 func DecodeContent(data []byte) (Content, error) {
 	var content Content
 	strict, err := kjson.UnmarshalStrict(data, &content, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)

@@ -204,6 +204,10 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 	if err != nil {
 		return nil, err
 	}
+	kept, err := rendered.StoredContent(server, content.Workload.Generation)
+	if err != nil {
+		return nil, err
+	}
 	claim := claimOf(content)
 	return []statement{
 		{contract.MCPServerFinalizer, intentOf(server).WithFinalizers(contract.Finalizer)},
@@ -213,6 +217,7 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		{contract.RBACChildren, workload.RoleBinding(owner)},
 		{contract.MCPServerChildren, workload.ProxyService(owner, server.Spec.Proxy)},
 		{contract.MCPServerChildren, workload.SessionSecret(owner, content.Proxy.SessionSecret, rand.Text())},
+		{contract.MCPServerChildren, kept},
 		{contract.MCPServerChildren, proxy},
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady: conditions.False(v1alpha1.ReasonStarting,

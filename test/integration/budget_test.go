@@ -15,7 +15,7 @@ import (
 
 // What the operator may send is counted, not hoped for.
 var _ = Describe("The operator's budget", func() {
-	It("is 11 writes from a server's birth to Ready, 4 of them to its status, and an Event", func() {
+	It("is 12 writes from a server's birth to Ready, 4 of them to its status, and an Event", func() {
 		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
@@ -23,7 +23,7 @@ var _ = Describe("The operator's budget", func() {
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		writes := op.writes(mark).Accepted()
-		Expect(len(writes)).To(BeNumerically("<=", 11), writes.String())
+		Expect(len(writes)).To(BeNumerically("<=", 12), writes.String())
 		Expect(len(writes.Of("mcpservers/status"))).To(BeNumerically("<=", 4), writes.String())
 		// The default of the backend's replicas is nobody's, and stays so.
 		Expect(s.OwnersOf(backendOf(s, "echo"), "spec.replicas")).To(BeEmpty())
