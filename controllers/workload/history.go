@@ -27,8 +27,8 @@ func IsContentName(key, name string) bool {
 	return found && hash != "" && !strings.Contains(hash, "-")
 }
 
-// StoredContent keeps the backend's content under a workload generation. It is immutable and named by its hash; the
-// generation is in its annotations too, because caches hold only metadata. The error is that of runconfig.Content.
+// StoredContent keeps the backend's content under a workload generation. It is immutable and named by its hash. Its
+// annotations are those of other children, because caches hold only metadata. The error is that of runconfig.Content.
 func (r Rendered) StoredContent(server *v1alpha1.MCPServer, generation int64) (
 	*appsv1ac.ControllerRevisionApplyConfiguration, error,
 ) {
@@ -41,7 +41,7 @@ func (r Rendered) StoredContent(server *v1alpha1.MCPServer, generation int64) (
 	if err != nil {
 		return nil, err
 	}
-	rev := revision.Revision{Generation: generation, Hash: content.Hash}
+	rev := revision.Revision(r.Claimed(generation).Workload)
 	return child(appsv1ac.ControllerRevision(ContentName(r.owner.Key(), content.Hash), r.owner.Namespace), r.owner,
 		ComponentRunner).
 		WithAnnotations(rev.Annotations()).

@@ -23,9 +23,8 @@ func kept(t *testing.T, server *v1alpha1.MCPServer, rendered Rendered) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rev := revision.Revision{Generation: 7, Hash: rendered.Content.Rendering.Backend}
-	if name := server.Name + "-content-" + rev.Hash[:10]; *stored.Name != name || !IsContentName(server.Name, name) ||
-		*stored.Revision != 7 || stored.Annotations[revision.AnnotationHash] != rev.Hash ||
+	if name := server.Name + "-content-" + rendered.Content.Rendering.Backend[:10]; *stored.Name != name || !IsContentName(server.Name, name) ||
+		*stored.Revision != 7 || stored.Annotations[revision.AnnotationHash] != rendered.Hash ||
 		stored.Annotations[revision.AnnotationGeneration] != "7" || stored.Labels[LabelComponent] != ComponentRunner ||
 		!ptr.Deref(stored.OwnerReferences[0].Controller, false) {
 		t.Errorf("it is %+v", stored)

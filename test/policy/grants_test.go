@@ -89,10 +89,6 @@ var rights = append([]right{
 	},
 	{contract.MCPServerChildren, contract.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
 	{
-		contract.MCPServerChildren, contract.ControllerRevision, "echo-content-abc", numbered + "revision: 1\ndata: {a: b}",
-		note, noteSaid,
-	},
-	{
 		contract.MCPServerChildren, contract.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}",
 		"spec: {paused: true}", ".spec.paused",
 	},

@@ -29,6 +29,27 @@ func TestASecretIsWrittenOnce(t *testing.T) {
 	}
 }
 
+// The history of contents is what later pods are made of: its writer changes none of it.
+func TestStoredContentIsWrittenOnce(t *testing.T) {
+	env := kit.NewEnv(t, plane)
+	c := as(t, kit.SystemNamespace, contract.IdentityMCPServer)
+	children := string(contract.MCPServerChildren)
+	store := func(name, content string) error {
+		o := object(numbered + "revision: 1\ndata: {" + content + "}")
+		o.SetGroupVersionKind(contract.ControllerRevision.GroupVersionKind)
+		o.SetNamespace(env.Namespace)
+		o.SetName(name)
+		return applied(t.Context(), c, children, "", o, true)
+	}
+	env.Must(store("echo-content-abc", "a: b"), "storing content")
+	for name, err := range map[string]error{
+		"echo-content-abc": store("echo-content-abc", "a: b"), "echo-backend-abc": store("echo-backend-abc", "a: b"),
+		"echo-content-a-b": store("echo-content-a-b", "a: b"),
+	} {
+		refused(t, err, "field manager "+children+" has no grant on controllerrevisions "+name)
+	}
+}
+
 func writtenOnce(t *testing.T, children, identity, own, others string) {
 	t.Helper()
 	env := kit.NewEnv(t, plane)
