@@ -74,7 +74,8 @@ func (x *trial) request(s *kit.Env) (request, string) {
 	case "get", "list", "watch":
 		return x.read(), cannot
 	case "patch", "create":
-		if x.verb == "patch" && x.resource != "secrets" { // no patch of one that stands is allowed
+		once := x.resource == "secrets" || x.resource == "controllerrevisions"
+		if x.verb == "patch" && !once { // no patch of one that stands is allowed
 			x.stand(s)
 		}
 		if x.resource == "rolebindings" {

@@ -52,8 +52,11 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	s.Must(err, "building the proxy")
 	backend, err := workload.Backend(run, workload.Slot1)
 	s.Must(err, "building the backend")
+	content, err := rendered.StoredContent(made.object, 1)
+	s.Must(err, "building what history keeps")
 	for resource, ac := range map[string]any{
-		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner),
+		"controllerrevisions": content,
+		"serviceaccounts":     workload.ServiceAccount(owner), "roles": workload.Role(owner),
 		"rolebindings": workload.RoleBinding(owner),
 		"configmaps":   config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
 		"networkpolicies": workload.BackendNetworkPolicy(made.object, podtemplate.Release{}),
