@@ -47,6 +47,24 @@ func TestPlan_KeepsTheLastContents(t *testing.T) {
 		"a fourth that runs": {
 			[]edit{stored(content(1, "a"), content(2, "b"), content(2, "d"), content(3, "c")), runs("a")}, "", "",
 		},
+		"a fourth that is active": {
+			[]edit{
+				stored(content(1, "a"), content(2, "b"), content(2, "d"), content(3, "c")),
+				func(s *scene) {
+					s.server.Status.Active = &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{Hash: "a"}}
+				},
+			}, "", "",
+		},
+		"a fourth and a fifth of a rollout": {
+			[]edit{
+				stored(content(1, "a"), content(1, "e"), content(2, "b"), content(2, "d"), content(3, "c")),
+				func(s *scene) {
+					s.server.Status.Rollout = &v1alpha1.RolloutStatus{
+						Target: v1alpha1.BackendContent{Hash: "e"}, From: &v1alpha1.BackendContent{Hash: "a"},
+					}
+				},
+			}, "", "",
+		},
 		"one of an earlier server": {
 			[]edit{stored(theirs(content(1, "a")), content(2, "b"), content(2, "d"), content(3, "c"))}, "", "",
 		},

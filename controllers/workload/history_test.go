@@ -43,13 +43,13 @@ func TestStoredContentRendersTheSameBackend(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		run.Workload = runconfig.Workload{Generation: 7, Hash: "h"}
-		again, err := Backend(run)
+		again, err := Backend(run, Slot2)
 		if err != nil {
 			t.Fatal(err)
 		}
 		first := rendered.Claimed(7)
 		first.Workload.Hash = "h"
-		want, err := Backend(first)
+		want, err := Backend(first, Slot2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,12 @@
 package plan
 
+import "github.com/freehold-dev/freehold/apis/v1alpha1"
+
 // history keeps the content of the target's backend, and drops what is none of the last contents. Content that comes
 // back after other content is stored anew under its new number: so the order of the numbers is that of use.
 func (m *maker) history(group *Plan) {
-	if !m.s.Kind.Backend {
+	server, is := m.s.Object.(*v1alpha1.MCPServer)
+	if !is {
 		return
 	}
 	switch stored := m.s.Content(m.Digest.Backend); {
@@ -12,12 +15,22 @@ func (m *maker) history(group *Plan) {
 	case m.s.IsReused(stored, m.Target):
 		group.always(StoreContent{Replaces: stored})
 	}
-	for _, old := range m.s.OutdatedContents(m.Target, m.contentsInUse()...) {
+	for _, old := range m.s.OutdatedContents(m.Target, m.contentsInUse(server)...) {
 		group.always(RemoveContent{old})
 	}
 }
 
-// contentsInUse are the hashes of the contents that run, or are about to.
-func (m *maker) contentsInUse() []string {
-	return []string{m.Digest.Backend, m.s.Backend().Hash}
+// contentsInUse are the hashes of the contents that run, are about to, or are drained.
+func (m *maker) contentsInUse(server *v1alpha1.MCPServer) []string {
+	hashes := []string{m.Digest.Backend, m.s.Backend().Hash}
+	if active := server.Status.Active; active != nil {
+		hashes = append(hashes, active.Hash)
+	}
+	if rollout := server.Status.Rollout; rollout != nil {
+		hashes = append(hashes, rollout.Target.Hash)
+		if rollout.From != nil {
+			hashes = append(hashes, rollout.From.Hash)
+		}
+	}
+	return hashes
 }
