@@ -51,7 +51,7 @@ func TestPlan_KeepsTheLastContents(t *testing.T) {
 			[]edit{
 				stored(content(1, "a"), content(2, "b"), content(2, "d"), content(3, "c")),
 				func(s *scene) {
-					s.server.Status.Active = &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{Hash: "a"}}
+					s.server.Status.Active = &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{Slot: 1, Hash: "a"}}
 				},
 			}, "", "",
 		},

@@ -23,7 +23,8 @@ func kept(t *testing.T, server *v1alpha1.MCPServer, rendered Rendered) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name := server.Name + "-content-" + rendered.Content.Rendering.Backend[:10]; *stored.Name != name || !IsContentName(server.Name, name) ||
+	name := server.Name + "-content-" + rendered.Content.Rendering.Backend[:10]
+	if *stored.Name != name || !IsContentName(server.Name, name) ||
 		*stored.Revision != 7 || stored.Annotations[revision.AnnotationHash] != rendered.Hash ||
 		stored.Annotations[revision.AnnotationGeneration] != "7" || stored.Labels[LabelComponent] != ComponentRunner ||
 		!ptr.Deref(stored.OwnerReferences[0].Controller, false) {
