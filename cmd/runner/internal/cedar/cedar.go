@@ -1,6 +1,6 @@
 // Package cedar lets a call of MCP through if Cedar policies permit it, and
 // takes out of lists what the caller may not use. Whatever it cannot read, it
-// refuses. Read Middleware first.
+// refuses. Read New first.
 package cedar
 
 import (
@@ -62,8 +62,8 @@ type Refusal struct {
 	Message string
 }
 
-// Middleware judges what goes to the next handler.
-func Middleware(config Config) func(http.Handler) http.Handler {
+// New is the stage that judges what goes to the next handler.
+func New(config Config) pipeline.Stage {
 	return func(next http.Handler) http.Handler {
 		return &judge{
 			config: config, next: next,

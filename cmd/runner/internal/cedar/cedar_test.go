@@ -77,7 +77,7 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 	if audit != nil {
 		config.Audit = slog.New(slog.NewJSONHandler(audit, nil))
 	}
-	return pipelinetest.Begin(Middleware(config)(b), budget.New(budget.Default), func(r *http.Request) authz.Caller {
+	return pipelinetest.Begin(New(config)(b), budget.New(budget.Default), func(r *http.Request) authz.Caller {
 		return authz.Caller{Subject: r.Header.Get("As"), Issuer: "https://a"}
 	})
 }

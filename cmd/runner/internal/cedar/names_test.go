@@ -37,7 +37,7 @@ func TestNoArgumentReachesAServerUnderAnotherName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		guard := pipelinetest.Begin(Middleware(Config{
+		guard := pipelinetest.Begin(New(Config{
 			Policies: policies,
 			Refuse: func(w http.ResponseWriter, _ *http.Request, _ http.Handler, r Refusal) {
 				http.Error(w, r.Message, map[Reason]int{Unclear: http.StatusBadRequest}[r.Reason])

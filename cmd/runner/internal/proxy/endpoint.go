@@ -61,9 +61,10 @@ type endpoint struct {
 }
 
 // endpointOf is the body of the answer to a request that may open such a stream.
-func (t *target) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
-	sealing := newEndpoint(body, func(id string) (string, error) {
-		sealed, err := t.config.Keys.Seal(f.route.caller, f.route.to.session(f.pod(), id))
+func (t *target) endpointOf(response *http.Response, f *flight) io.ReadCloser {
+	caller := callerOf(response.Request)
+	sealing := newEndpoint(response.Body, func(id string) (string, error) {
+		sealed, err := t.config.Keys.Seal(caller, f.route.to.session(f.pod(), id))
 		if err != nil {
 			t.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)
 		}

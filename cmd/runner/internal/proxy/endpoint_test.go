@@ -65,7 +65,7 @@ func judged(t *testing.T) func(*Config) {
 		t.Fatal(err)
 	}
 	return func(c *Config) {
-		c.Authorize = cedar.Middleware(cedar.Config{
+		c.Authorize = cedar.New(cedar.Config{
 			Policies: policies,
 			Refuse: func(w http.ResponseWriter, r *http.Request, next http.Handler, why cedar.Refusal) {
 				Deny(w, r, next, Denied{Code: CodeNotPermitted, Message: why.Message})

@@ -8,7 +8,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
-// Codes of the JSON-RPC errors that the proxy itself answers. The MCP
+// Codes of the JSON-RPC errors that the proxy itself answers, beside those of JSON-RPC and of package budget. The MCP
 // specification leaves -32000 to -32019 to implementations and keeps -32020 to
 // -32099; the ones that older drafts and SDKs use (-32000 to -32005) are left
 // out, so that a client never takes our answer for the backend's.
@@ -19,8 +19,8 @@ const (
 	// CodeSessionNotFound: the session is unknown, another caller's, or ended with the
 	// backend pod that kept it. HTTP 404.
 	CodeSessionNotFound = -32008
-	// CodeNotLoggedIn: the request has no token that is accepted, or one that lacks a scope. HTTP 401 or 403, or
-	// 503 while the issuer's keys cannot be fetched.
+	// CodeNotLoggedIn: the request has no token that is accepted, or one that lacks a scope. HTTP 400, 401
+	// or 403, or 503 while the issuer's keys cannot be fetched.
 	CodeNotLoggedIn = -32009
 	// CodeNotEnforced: the spec asks for something that this version does not
 	// enforce, so nothing is served. HTTP 503.

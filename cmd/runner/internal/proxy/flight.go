@@ -25,11 +25,11 @@ type flight struct {
 
 	// route is where it goes, as the stage of this name finds it. The others only read it.
 	route route
-	// began is the pod that got a request which may begin a session: the transport chooses it.
+	// began is the pod that got a request which may begin a session: the upstream chooses it.
 	began    netip.AddrPort
 	internal bool // the translator makes it, and not the client: no drain knows it
 
-	// What stages and the transport report to those that came before them.
+	// What later stages report to earlier ones.
 
 	denied   bool      // its calls are answered by Deny
 	leave    func()    // gives the caller's place back; nil where it has none

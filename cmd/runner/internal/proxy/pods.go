@@ -50,7 +50,7 @@ type pods struct {
 	now       func() time.Time
 
 	asking singleflight.Group
-	// last is what the resolver said last, and what that meant: whoever asks has it.
+	// last is what the resolver said last, and what that meant. The one who asks has it, without the lock.
 	last   resolved
 	mu     sync.Mutex
 	known  []netip.Addr // sorted

@@ -42,7 +42,7 @@ func (t *target) response(response *http.Response) error {
 	}
 	if eventStream(response) {
 		if f.route.opensSSE {
-			response.Body = t.endpointOf(response.Body, f)
+			response.Body = t.endpointOf(response, f)
 		}
 		// nginx, and what follows its example, buffers unless told not to.
 		response.Header.Set("X-Accel-Buffering", "no")
@@ -98,7 +98,7 @@ func (t *target) sealID(response *http.Response, f *flight) error {
 		delete(response.Header, protocol.HeaderSession)
 		return nil
 	}
-	id, err := t.config.Keys.Seal(f.route.caller, f.route.to.session(f.pod(), ids[0]))
+	id, err := t.config.Keys.Seal(callerOf(response.Request), f.route.to.session(f.pod(), ids[0]))
 	if err != nil {
 		f.route.to.endUnsealed(response.Request, ids[0])
 		return &unsealed{err}

@@ -25,8 +25,6 @@ type route struct {
 	to *Upstream
 	// named is the client's session id, own the backend's; empty for none.
 	named, own string
-	// caller is who sent the request, where that matters.
-	caller session.Caller
 	// pod keeps the session, and is called there; the zero AddrPort leaves the choice to the transport, or is for a
 	// server elsewhere.
 	pod netip.AddrPort
@@ -60,6 +58,7 @@ func (t *target) findRoute(r *http.Request, internal bool) (found route, fault *
 	}
 	ids, sse := r.Header[protocol.HeaderSession], sseIDs(r)
 	found.sse = len(sse) > 0
+	// A PUT is an answer of Deny's to what was posted there.
 	if found.sse && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !internal {
 		ids = append(ids[:len(ids):len(ids)], sse...)
 	}
@@ -67,15 +66,12 @@ func (t *target) findRoute(r *http.Request, internal bool) (found route, fault *
 	case len(ids) == 0:
 		found.opensSSE = to.pods != nil && opensSSE(r)
 		found.begins = found.opensSSE || r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header)
-		if found.begins {
-			found.caller = callerOf(r)
-		}
 		return found, nil
 	case len(ids) > 1:
 		return found, errSessionUnknown
 	}
-	found.named, found.caller = ids[0], callerOf(r)
-	s, err := t.config.Keys.Open(found.caller, ids[0])
+	found.named = ids[0]
+	s, err := t.config.Keys.Open(callerOf(r), ids[0])
 	switch {
 	case errors.Is(err, session.ErrUnknown):
 		return found, errSessionUnknown

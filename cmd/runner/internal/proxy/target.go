@@ -43,7 +43,7 @@ type Config struct {
 	Translate func(next, send http.Handler) Translator
 	// Keys, if not nil, seal the ids of sessions. Without them ids pass as they are.
 	Keys *session.Keys
-	// Log receives changes of the backend's reachability.
+	// Log receives changes of the upstream's reachability, and what goes wrong with one stream.
 	Log *slog.Logger
 }
 

@@ -22,7 +22,7 @@ func (t *Target) authorize(log *slog.Logger) (pipeline.Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies of the run config: %w", err)
 	}
-	return cedar.Middleware(cedar.Config{
+	return cedar.New(cedar.Config{
 		Policies: policies, Refuse: notPermitted, Audit: t.auditor(log),
 	}), nil
 }
