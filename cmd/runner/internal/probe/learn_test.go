@@ -391,6 +391,9 @@ func TestNothingIsAskedOfABackendThatIsNotServed(t *testing.T) {
 	s := at(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
 	s.Server.NotEnforced = []string{"spec.authzConfig"}
 	s.Ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { t.Errorf("learned %v", facts) })
+	if !s.Ready(t.Context()) {
+		t.Error("it is not ready: callers would not reach the answer")
+	}
 }
 
 func TestNamesAreMadeFitForTheStatus(t *testing.T) {

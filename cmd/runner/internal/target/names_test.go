@@ -34,8 +34,9 @@ func TestRefusal(t *testing.T) {
 			"spec.oidcConfigRef", "spec.toolConfigRef",
 		},
 	} {
-		if got := refusal(fields); got != want {
-			t.Errorf("%v: got %q", fields, got)
+		run := sample(func(r *runconfig.Target) { r.NotEnforced = fields })
+		if got, _, err := made(t, Config{Run: run}).Proxy(slog.New(slog.DiscardHandler)); err != nil || got.Refusal != want {
+			t.Errorf("%v: got %q, %v", fields, got.Refusal, err)
 		}
 	}
 }

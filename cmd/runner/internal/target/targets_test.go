@@ -61,8 +61,8 @@ type guest struct {
 	login       *oidc.Login
 }
 
-// newGuest is one at a path, whose policies let everybody with a token of its issuer call one tool.
-func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string, log slog.Handler) *guest {
+// newGuest is one at a path before a backend, whose policies let everybody with a token of its issuer call one tool.
+func newGuest(t *testing.T, issuer *oidctest.Issuer, path, backend, tool string, log slog.Handler) *guest {
 	t.Helper()
 	resource := "https://mcp.example.com" + path
 	run := sample(func(r *runconfig.Target) {
@@ -73,7 +73,7 @@ func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string, log slog
 			`permit(principal, action == Action::"call_tool", resource == Tool::%q);`, tool)
 	})
 	to, err := New(Config{
-		Run: run, Backend: tools(t, path),
+		Run: run, Backend: backend,
 		LoginDir: folder(t, map[string]string{
 			runconfig.CAFile: string(issuer.Bundle()), runconfig.ClientSecretFile: "secret",
 		}),
@@ -94,9 +94,11 @@ func newGuest(t *testing.T, issuer *oidctest.Issuer, path, tool string, log slog
 
 // Two servers in one process share neither keys nor policies, sessions nor callers.
 func TestNothingOfATargetReachesAnother(t *testing.T) {
-	one, two := newGuest(t, oidctest.New(t), "/one", "add", slog.DiscardHandler),
-		newGuest(t, oidctest.New(t), "/two/mcp", "drop", slog.DiscardHandler)
-	same := newGuest(t, one.issuer, "/same", "add", slog.DiscardHandler) // its callers are those of the first one
+	at := func(issuer *oidctest.Issuer, path, tool string) *guest {
+		return newGuest(t, issuer, path, tools(t, path), tool, slog.DiscardHandler)
+	}
+	one, two := at(oidctest.New(t), "/one", "add"), at(oidctest.New(t), "/two/mcp", "drop")
+	same := at(one.issuer, "/same", "add") // its callers are those of the first one
 	front := proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)},
 		map[string]proxy.Config{one.path: one.config, two.path: two.config, same.path: same.config})
 	server := httptest.NewServer(pipeline.Chain(front, oidc.Describe(one.login, two.login, same.login)))
@@ -176,7 +178,7 @@ func TestACallOverItsShareHasNoLineInTheAuditLog(t *testing.T) {
 		lines int
 	}{1: {"NotPermitted", 1}, 0: {"TooManyCalls", 0}} {
 		var log bytes.Buffer
-		g := newGuest(t, oidctest.New(t), "/mcp", "add", slog.NewTextHandler(&log, nil))
+		g := newGuest(t, oidctest.New(t), "/mcp", "http://127.0.0.1:1", "add", slog.NewTextHandler(&log, nil))
 		memory := budget.New(budget.Default)
 		memory.Calls = share.New(most, most)
 		front := proxy.New(proxy.Process{Memory: memory}, map[string]proxy.Config{g.path: g.config})
