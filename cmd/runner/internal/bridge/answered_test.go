@@ -156,13 +156,6 @@ func TestWhatAServerSaysBeforeItAnswersInitializeWaitsForTheStandingStream(t *te
 	}
 }
 
-// A client waits for a server that starts slowly, and starts no other one.
-func TestAClientOfTheModernEraWaitsForASlowStart(t *testing.T) {
-	f := serve(t, Config{Server: child("slow")})
-	a := f.modernly("1", protocol.MethodDiscover, "")
-	f.want(a, http.StatusBadRequest, `"code":-32022`, `"supported":["2025-11-25"`)
-}
-
 // A server that can read no more and lives is of no use: calls would fail for ever.
 func TestAServerThatClosesItsInputIsEnded(t *testing.T) {
 	for name, shared := range map[string]bool{"each its own": false, "shared": true} {

@@ -99,20 +99,21 @@ func TestWhatStartsNoServer(t *testing.T) {
 // A server that starts slowly may speak the era; one that never answers the question
 // is of the legacy one.
 func TestAServerThatHasNotSaidItsEra(t *testing.T) {
-	f := serve(t, Config{Server: child("deaf")})
-	ask := func() (*peer, *jsonrpc.Fault) {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		return f.modern.server(ctx)
-	}
-	if p, fault := ask(); p != nil || fault == nil || fault.Code != CodeBusy ||
-		fault.Status != http.StatusServiceUnavailable {
-		t.Errorf("%v, %v", p, fault)
-	}
-	f.modern.all.peer.started = time.Now().Add(-firstWords)
-	if p, fault := ask(); p != nil || fault != nil {
-		t.Errorf("%v, %v", p, fault)
-	}
+	bubble(t, legacyProgram, nil, func(f front, _ *programs) {
+		ask := func() (*peer, *jsonrpc.Fault) {
+			ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
+			defer cancel()
+			return f.modern.server(ctx)
+		}
+		if p, fault := ask(); p != nil || fault == nil || fault.Code != CodeBusy ||
+			fault.Status != http.StatusServiceUnavailable {
+			t.Errorf("%v, %v", p, fault)
+		}
+		time.Sleep(firstWords)
+		if p, fault := ask(); p != nil || fault != nil {
+			t.Errorf("%v, %v", p, fault)
+		}
+	})
 }
 
 // What a server has said of its era is not asked for again, however long ago it was.
@@ -281,15 +282,30 @@ func TestTheEndIsOfALateConnection(t *testing.T) {
 
 // A process takes as much memory while it ends as before, and some take their time.
 func TestAProcessHasItsPlaceUntilItHasEnded(t *testing.T) {
-	f := serve(t, Config{Server: child("stubborn"), Sessions: 1})
-	session := f.begin()
-	for what, end := range map[string]func(){
-		"an end":     func() { f.do(http.MethodDelete, "", protocol.HeaderSession, session).Body.Close() },
-		"a newcomer": func() { f.sessions.Get(session).used = time.Now().Add(-2 * makeRoom) },
-	} {
-		end()
-		session = f.begin()
-		within(t, time.Second, "one process runs after "+what, func() bool { return len(f.starter.running()) == 1 })
+	one := func(c *Config, p *programs) {
+		close(p.up)
+		c.Sessions, c.Server.Open = 1, func() (Conn, error) {
+			conn, err := p.open()
+			return stubborn{conn}, err
+		}
 	}
-	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 1 sessions")
+	bubble(t, legacyProgram, one, func(f front, _ *programs) {
+		session := f.begin()
+		for what, end := range map[string]func(){
+			"an end":     func() { f.do(http.MethodDelete, "", protocol.HeaderSession, session).Body.Close() },
+			"a newcomer": func() { f.sessions.Get(session).used = time.Now().Add(-2 * makeRoom) },
+		} {
+			end()
+			session = f.begin()
+			if n := len(f.starter.running()); n != 1 {
+				t.Errorf("after %s %d processes run", what, n)
+			}
+		}
+		f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 1 sessions")
+	})
 }
+
+// stubborn is a connection that needs a while to end.
+type stubborn struct{ Conn }
+
+func (s stubborn) End() { time.AfterFunc(5*time.Second, s.Conn.End) }

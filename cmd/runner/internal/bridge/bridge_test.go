@@ -327,17 +327,17 @@ func TestAServerThatEndsAtOnceIsStartedAgainWithPauses(t *testing.T) {
 }
 
 func TestAServerThatOnlyPrintsIsDiagnosed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes as long as its patience")
-	}
-	f := serve(t, Config{Server: child("chatter")})
-	begin := time.Now()
-	f.want(f.post(hello), http.StatusBadGateway, "-31007", "prints on its standard output what is not MCP",
-		"still starting")
-	if took := time.Since(begin); took < junkPatience || took >= firstWords {
-		t.Errorf("after %s", took)
-	}
-	f.want(serve(t, Config{Server: child("junk")}).post(hello), http.StatusOK, "stdiotest")
+	prints := func(c *Config, _ *programs) { c.Server.Junk = func() string { return "still starting" } }
+	bubble(t, legacyProgram, prints, func(f front, _ *programs) {
+		begin := time.Now()
+		f.want(f.post(hello), http.StatusBadGateway, "-31007", "prints on its standard output what is not MCP",
+			"still starting")
+		if took := time.Since(begin); took < junkPatience || took >= firstWords {
+			t.Errorf("after %s", took)
+		}
+	})
+	f := serve(t, Config{Server: child("junk")})
+	f.want(f.post(hello), http.StatusOK, "stdiotest")
 }
 
 func TestLongMessages(t *testing.T) {

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
@@ -72,7 +74,7 @@ func (w *wire) answer(m jsonrpc.Message, member string) {
 	w.says <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, member)
 }
 
-// front is a bridge that listens.
+// front is a bridge that listens at a url, or does not.
 type front struct {
 	*Bridge
 	t   *testing.T
@@ -93,6 +95,26 @@ func serve(t *testing.T, config Config) front {
 	return front{b, t, server.URL + "/mcp"}
 }
 
+// bubble runs a test of a bridge that does not listen, and of its programs, in a bubble of synctest, where time passes
+// at once.
+func bubble(
+	t *testing.T, answers func(jsonrpc.Message) string, edit func(*Config, *programs), test func(f front, p *programs),
+) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := &programs{up: make(chan struct{}), answers: answers}
+		config := Config{
+			Server: Server{Modern: true, Open: p.open, Junk: func() string { return "" }}, Log: slog.New(slog.DiscardHandler),
+		}
+		if edit != nil {
+			edit(&config, p)
+		}
+		b := New(config)
+		defer func() { b.Close(); b.Wait(time.Minute) }()
+		test(front{Bridge: b, t: t}, p)
+	})
+}
+
 // answer is a response that was read.
 type answer struct {
 	status int
@@ -111,7 +133,7 @@ func (a answer) json() string {
 
 func (f front) do(method, body string, headers ...string) *http.Response {
 	f.t.Helper()
-	request, err := http.NewRequestWithContext(f.t.Context(), method, f.url, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(f.t.Context(), method, cmp.Or(f.url, "/mcp"), strings.NewReader(body))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -119,6 +141,11 @@ func (f front) do(method, body string, headers ...string) *http.Response {
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
+	}
+	if f.url == "" {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, request)
+		return w.Result()
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -26,12 +26,10 @@ var legacyMethods = []string{"ping", "logging/setLevel", "resources/subscribe", 
 type modern struct {
 	starter *starter
 	// keep takes a server that turns out to be of the legacy era.
-	keep   func(*shared)
-	starts chan struct{} // held while one is started
-	// discoverTime and besidesTime bound the question which era the server speaks.
-	discoverTime, besidesTime time.Duration
-	all                       *shared
-	settled                   chan struct{} // closed once it is known whether the server speaks the era
+	keep    func(*shared)
+	starts  chan struct{} // held while one is started
+	all     *shared
+	settled chan struct{} // closed once it is known whether the server speaks the era
 
 	mu     sync.Mutex
 	speaks bool
@@ -39,10 +37,7 @@ type modern struct {
 }
 
 func newModern(s *starter, keep func(*shared)) *modern {
-	return &modern{
-		starter: s, keep: keep, starts: make(chan struct{}, 1),
-		discoverTime: discoverTime, besidesTime: besidesTime,
-	}
+	return &modern{starter: s, keep: keep, starts: make(chan struct{}, 1)}
 }
 
 // start starts the server. It reports whether that has ended without a word.

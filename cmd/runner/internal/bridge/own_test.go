@@ -98,14 +98,6 @@ func slowly(t *testing.T, answers func(jsonrpc.Message) string) (front, *program
 	return serve(t, Config{Server: Server{Modern: true, Open: p.open, Junk: func() string { return "" }}}), p
 }
 
-// patience is set for a test.
-func patience(t *testing.T, discover, besides time.Duration) {
-	t.Helper()
-	before, after := discoverTime, besidesTime
-	discoverTime, besidesTime = discover, besides
-	t.Cleanup(func() { discoverTime, besidesTime = before, after })
-}
-
 var ownHello = strings.Replace(hello, `"name":"t"`, `"name":"`+protocol.OwnClient+`"`, 1)
 
 // together asks all at a time, and returns when each of them has been sent.
@@ -217,54 +209,66 @@ func TestWhatAnOldClientIsToldIsNotAllThatIsKnown(t *testing.T) {
 	f.want(f.post(ownHello), http.StatusOK, `"protocolVersion":"2025-11-25"`)
 }
 
+// A client of the modern era waits for a slow start.
+func TestAServerThatStartsSlowlySaysItsEra(t *testing.T) {
+	bubble(t, legacyProgram, nil, func(f front, p *programs) {
+		time.AfterFunc(13*time.Second, func() { close(p.up) })
+		f.want(f.modernly("1", protocol.MethodDiscover, ""), http.StatusBadRequest, `"code":-32022`, `"supported":["2025-11-25"`)
+	})
+}
+
 // A server of the legacy era need not answer a question that it does not know.
 func TestAServerThatNeverSaysItsEra(t *testing.T) {
-	patience(t, 200*time.Millisecond, 50*time.Millisecond)
-	f, p := slowly(t, func(m jsonrpc.Message) string {
+	silent := func(m jsonrpc.Message) string {
 		if m.Method == protocol.MethodDiscover {
 			return ""
 		}
 		return legacyProgram(m)
+	}
+	bubble(t, silent, nil, func(f front, p *programs) {
+		close(p.up)
+		began := time.Now()
+		f.want(f.modernly("1", protocol.MethodDiscover, ""), http.StatusBadRequest, `"code":-32022`)
+		if took := time.Since(began); took != discoverTime+besidesTime {
+			t.Errorf("after %s", took)
+		}
+		a := f.post(ownHello)
+		f.want(a, http.StatusOK, `"name":"slow"`)
+		f.want(f.call(a.header.Get(protocol.HeaderSession), "1", "tools/list"), http.StatusOK)
+		if n := len(p.started()); n != 1 {
+			t.Errorf("%d programs are started", n)
+		}
 	})
-	close(p.up)
-	began := time.Now()
-	f.want(f.modernly("1", protocol.MethodDiscover, ""), http.StatusBadRequest, `"code":-32022`)
-	if took := time.Since(began); took > probePatience/4 {
-		t.Errorf("after %s", took)
-	}
-	a := f.post(ownHello)
-	f.want(a, http.StatusOK, `"name":"slow"`)
-	f.want(f.call(a.header.Get(protocol.HeaderSession), "1", "tools/list"), http.StatusOK)
-	if n := len(p.started()); n != 1 {
-		t.Errorf("%d programs are started", n)
-	}
 }
 
 // A server of the modern era that was asked for a session, too, because it started slowly, may take its connection for
 // the other era.
 func TestASlowServerOfTheModernEraIsAskedForNoSession(t *testing.T) {
-	patience(t, 100*time.Millisecond, 50*time.Millisecond)
-	f, p := slowly(t, func(m jsonrpc.Message) string {
+	modern := func(m jsonrpc.Message) string {
 		if m.Method == protocol.MethodDiscover {
 			return `"result":{"supportedVersions":["2026-07-28"]}`
 		}
 		return `"result":{"of":"` + m.Method + `"}`
+	}
+	bubble(t, modern, nil, func(f front, p *programs) {
+		time.AfterFunc(discoverTime+time.Second, func() {
+			if all := p.started(); len(all) != 1 || len(all[0].in) != 2 {
+				t.Error("it is not asked for a session")
+			}
+			close(p.up)
+		})
+		f.want(f.modernly("1", protocol.MethodDiscover, ""), http.StatusOK, "2026-07-28")
+		f.want(f.modernly("2", "tools/list", ""), http.StatusOK, `"of":"tools/list"`)
+		all := p.started()
+		if len(all) != 2 || !all[0].ended() {
+			t.Fatalf("%d programs are started", len(all))
+		}
+		all[1].mu.Lock()
+		defer all[1].mu.Unlock()
+		if slices.Contains(all[1].got, "initialize") {
+			t.Errorf("the second gets %s", all[1].got)
+		}
 	})
-	answers := together(f, protocol.MethodDiscover)
-	within(t, time.Minute, "it is asked for a session",
-		func() bool { all := p.started(); return len(all) == 1 && len(all[0].in) == 2 })
-	close(p.up)
-	f.want(next(t, "answer", answers), http.StatusOK, "2026-07-28")
-	f.want(f.modernly("2", "tools/list", ""), http.StatusOK, `"of":"tools/list"`)
-	all := p.started()
-	if len(all) != 2 || !all[0].ended() {
-		t.Fatalf("%d programs are started", len(all))
-	}
-	all[1].mu.Lock()
-	defer all[1].mu.Unlock()
-	if slices.Contains(all[1].got, "initialize") {
-		t.Errorf("the second gets %s", all[1].got)
-	}
 }
 
 // What is known is of no use once programs fail to start: the proxy is told why.

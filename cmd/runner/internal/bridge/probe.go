@@ -10,8 +10,8 @@ import (
 )
 
 // How long a server may take for its era before it is asked for a session besides, and how long after it has answered
-// that. Tests change them before they make a bridge.
-var (
+// that.
+const (
 	discoverTime = 15 * time.Second
 	besidesTime  = 2 * time.Second
 )
@@ -26,7 +26,7 @@ func (m *modern) probe(all *shared, settled chan<- struct{}) {
 	}
 	var late <-chan time.Time // a server that is known to speak the era is not asked for a session
 	if speaks, _ := m.known(); !speaks {
-		late = time.After(m.discoverTime)
+		late = time.After(discoverTime)
 	}
 	var hello jsonrpc.Message
 	introduced := false
@@ -68,7 +68,7 @@ func (m *modern) besides(all *shared, answer <-chan jsonrpc.Message) (hello json
 	}
 	select {
 	case hello = <-answer:
-	case <-time.After(m.besidesTime):
+	case <-time.After(besidesTime):
 		all.peer.cancel(context.Background(), answer, ownID, nil)
 	}
 	return hello, true

@@ -31,11 +31,9 @@ func Main() {
 //	          the methods below
 //	modern    answers server/discover
 //	junk      greets, and answers
-//	chatter   prints what is no message, again and again, and answers nothing
 //	crash     ends at once with exit code 3
 //	deaf      reads nothing
 //	stubborn  ignores the end of its input, and SIGTERM
-//	slow      needs 13 seconds to start
 //	early     logs, tells its progress and asks with a ping before it answers initialize
 func Command(how string) (args, env []string) {
 	self, err := os.Executable()
@@ -61,15 +59,8 @@ func serve(how string) {
 		os.Exit(3)
 	case "deaf":
 		time.Sleep(time.Hour)
-	case "slow":
-		time.Sleep(13 * time.Second)
 	case "junk":
 		fmt.Println("Welcome to the server!")
-	case "chatter":
-		for {
-			fmt.Println("still starting \x1b[31m...")
-			time.Sleep(50 * time.Millisecond)
-		}
 	case "stubborn":
 		ignore()
 	}
