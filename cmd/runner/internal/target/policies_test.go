@@ -116,6 +116,22 @@ func TestPoliciesStandBeforeATranslation(t *testing.T) {
 	}
 }
 
+// guarded is a proxy that asks for a token of an issuer before a backend with a bridge.
+func guarded(t *testing.T, issuer *oidctest.Issuer, backend string, log io.Writer) http.Handler {
+	t.Helper()
+	run := sample(guardedBy(issuer.URL), func(r *runconfig.Target) { r.Backend.Bridge = &runconfig.Bridge{Shared: true} })
+	config, _, err := made(t, Config{
+		Run: run, Backend: backend, LoginDir: folder(t, map[string]string{
+			runconfig.CAFile: string(issuer.Bundle()), runconfig.ClientSecretFile: "secret",
+		}),
+	}).Proxy(slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Translate = nil
+	return proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)}, map[string]proxy.Config{"/mcp": config})
+}
+
 // Policies look at who calls. The backend reads no token, and a bridge in front of it is told who has a share.
 func TestALoginStandsBeforeThePolicies(t *testing.T) {
 	issuer, got := oidctest.New(t), http.Header(nil)
@@ -126,17 +142,7 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 	}))
 	t.Cleanup(backend.Close)
 	var log bytes.Buffer
-	run := sample(guardedBy(issuer.URL), func(r *runconfig.Target) { r.Backend.Bridge = &runconfig.Bridge{Shared: true} })
-	config, _, err := made(t, Config{
-		Run: run, Backend: backend.URL, LoginDir: folder(t, map[string]string{
-			runconfig.CAFile: string(issuer.Bundle()), runconfig.ClientSecretFile: "secret",
-		}),
-	}).Proxy(slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Translate = nil
-	front := proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)}, map[string]proxy.Config{"/mcp": config})
+	front := guarded(t, issuer, backend.URL, &log)
 	send := func(method, authorization, tool string) *httptest.ResponseRecorder {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(method, "/mcp", strings.NewReader(
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`"}}`))

@@ -92,13 +92,16 @@ func newGuest(t *testing.T, issuer *oidctest.Issuer, path, backend, tool string,
 	return g
 }
 
+// toolsOf is a guest before tools of its own, of which its callers may call one.
+func toolsOf(t *testing.T, issuer *oidctest.Issuer, path, tool string) *guest {
+	t.Helper()
+	return newGuest(t, issuer, path, tools(t, path), tool, slog.DiscardHandler)
+}
+
 // Two servers in one process share neither keys nor policies, sessions nor callers.
 func TestNothingOfATargetReachesAnother(t *testing.T) {
-	at := func(issuer *oidctest.Issuer, path, tool string) *guest {
-		return newGuest(t, issuer, path, tools(t, path), tool, slog.DiscardHandler)
-	}
-	one, two := at(oidctest.New(t), "/one", "add"), at(oidctest.New(t), "/two/mcp", "drop")
-	same := at(one.issuer, "/same", "add") // its callers are those of the first one
+	one, two := toolsOf(t, oidctest.New(t), "/one", "add"), toolsOf(t, oidctest.New(t), "/two/mcp", "drop")
+	same := toolsOf(t, one.issuer, "/same", "add") // its callers are those of the first one
 	front := proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)},
 		map[string]proxy.Config{one.path: one.config, two.path: two.config, same.path: same.config})
 	server := httptest.NewServer(pipeline.Chain(front, oidc.Describe(one.login, two.login, same.login)))
