@@ -118,9 +118,15 @@ func framed(kind kinds.Kind) reconcile.Kind {
 		SilentReasons: []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
 		// One Event tells a change of what serves, one the creation, and trouble has its own.
 		SilentRecoveries: []v1alpha1.WorkloadPhase{v1alpha1.PhaseUpdating, v1alpha1.PhasePending},
-		Managers: []ownership.Manager{
-			kind.FinalizerManager, kind.WorkloadManager, kind.ConditionsManager,
-			kind.StatusManager,
-		},
+		Managers:         managers(kind),
 	}
+}
+
+// managers are all that write an object of the kind.
+func managers(kind kinds.Kind) []ownership.Manager {
+	all := []ownership.Manager{kind.FinalizerManager, kind.WorkloadManager, kind.ConditionsManager, kind.StatusManager}
+	if kind.Backend {
+		all = append(all, kind.PlanManager)
+	}
+	return all
 }

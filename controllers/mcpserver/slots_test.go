@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -152,5 +154,68 @@ func TestAllSlotsStop(t *testing.T) {
 	s.world.Backend = nil
 	if got := s.plan().Phase; got != plan.Stopped {
 		t.Errorf("with nothing left the phase is %s", got)
+	}
+}
+
+// Content that replaces what runs in place gets the calls as soon as it is claimed. What concerns the proxy alone
+// writes nothing.
+func TestWhichBackendGetsTheCallsIsStated(t *testing.T) {
+	claimed := func(s *scene) {
+		s.digest.Port, s.digest.Path, s.digest.Transport = 8080, "/mcp", v1alpha1.TransportSSE
+	}
+	stated := func(change func(*v1alpha1.ActiveBackend)) edit {
+		return func(s *scene) {
+			s.server.Status.Active = &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{
+				Slot: 1, Hash: "backend-ccc", Generation: 2, Port: 8080, Path: "/mcp", Transport: v1alpha1.TransportSSE,
+			}, Since: metav1.NewTime(noon.Add(-time.Hour))}
+			change(s.server.Status.Active)
+		}
+	}
+	same := func(*v1alpha1.ActiveBackend) {}
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  string
+	}{
+		"nothing was":       {nil, "slot 1, backend-ccc of 3 at 8080/mcp, now"},
+		"a backend was not": {[]edit{noBackend}, "slot 1, backend-ccc of 3 at 8080/mcp, now"},
+		"a backend stands in slot 2": {
+			[]edit{func(s *scene) { s.world.Slot2, s.world.Backend = slot2Of(s.world.Backend), nil }},
+			"slot 2, backend-ccc of 3 at 8080/mcp, now",
+		},
+		"the same": {[]edit{stated(same)}, "slot 1, backend-ccc of 2 at 8080/mcp, before"},
+		"in slot 2": {
+			[]edit{stated(func(a *v1alpha1.ActiveBackend) { a.Slot = 2 })},
+			"slot 2, backend-ccc of 2 at 8080/mcp, before",
+		},
+		"other content": {
+			[]edit{stated(func(a *v1alpha1.ActiveBackend) { a.Hash = "x" })},
+			"slot 1, backend-ccc of 3 at 8080/mcp, now",
+		},
+		"another path, same pods": {
+			[]edit{stated(func(a *v1alpha1.ActiveBackend) { a.Path = "/" })},
+			"slot 1, backend-ccc of 2 at 8080/mcp, now",
+		},
+		"and the server stops": {
+			[]edit{stated(same), func(s *scene) { s.server.Spec.Suspend = true }},
+			"slot 1, backend-ccc of 2 at 8080/mcp, before",
+		},
+		"and nothing is claimed": {[]edit{func(s *scene) { s.server.Status.Workload = nil }}, ""},
+		"and the spec is wrong": {
+			[]edit{func(s *scene) { s.digest.Problems = podtemplate.Problems{{Field: "f", Message: "m"}} }}, "",
+		},
+		"and the server is leaving": {[]edit{func(s *scene) { s.server.DeletionTimestamp = new(metav1.NewTime(noon)) }}, ""},
+	} {
+		got := ""
+		for _, a := range actions[plan.WritePlan](up(append([]edit{claimed}, tc.edits...)...).plan()) {
+			at := "before"
+			if a.Active.Since.Time.Equal(noon) {
+				at = "now"
+			}
+			got += fmt.Sprintf("slot %d, %s of %d at %d%s, %s", a.Active.Slot, a.Active.Hash, a.Active.Generation,
+				a.Active.Port, a.Active.Path, at)
+		}
+		if got != tc.want {
+			t.Errorf("%s: stated is %q, want %q", name, got, tc.want)
+		}
 	}
 }

@@ -9,13 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // What the operator may send is counted, not hoped for.
 var _ = Describe("The operator's budget", func() {
-	It("is 12 writes from a server's birth to Ready, 4 of them to its status, and an Event", func() {
+	It("is 13 writes from a server's birth to Ready, 5 of them to its status, and an Event", func() {
 		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
@@ -23,13 +25,47 @@ var _ = Describe("The operator's budget", func() {
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		writes := op.writes(mark).Accepted()
-		Expect(len(writes)).To(BeNumerically("<=", 12), writes.String())
-		Expect(len(writes.Of("mcpservers/status"))).To(BeNumerically("<=", 4), writes.String())
+		Expect(len(writes)).To(BeNumerically("<=", 13), writes.String())
+		Expect(len(writes.Of("mcpservers/status"))).To(BeNumerically("<=", 5), writes.String())
 		// The default of the backend's replicas is nobody's, and stays so.
 		Expect(s.OwnersOf(backendOf(s, "echo"), "spec.replicas")).To(BeEmpty())
 		quiet(op) // an Event is sent later
 		told := op.requests.Since(mark).Of("events").Accepted().Where(func(r kit.Request) bool { return r.Verb == "create" })
 		Expect(len(told)).To(BeNumerically("<=", 1), told.String())
+	})
+
+	It("says which backend gets the calls in one write for new content of that, and in none for the proxy's", func() {
+		s := newEnv()
+		op := operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", ""))
+		live := atRest(s, "echo")
+		first, set := live.Status.Active, backendOf(s, "echo")
+		s.Read(set)
+		Expect(first).NotTo(BeNil())
+		Expect(first.BackendContent).To(Equal(v1alpha1.BackendContent{
+			Slot: 1, Hash: set.Spec.Template.Annotations[workload.AnnotationBackendHash],
+			Generation: live.Status.Workload.Generation, Port: 8080, Path: "/mcp", Transport: v1alpha1.TransportStreamableHTTP,
+		}))
+		s.Owns(live, string(contract.MCPServerPlan), "status.active.hash", "status.active.slot")
+		quiet(op)
+		ofPlan := func(mark kit.Mark) kit.Log {
+			return op.writes(mark).Accepted().
+				Where(func(r kit.Request) bool { return r.Manager == string(contract.MCPServerPlan) })
+		}
+		mark := op.requests.Mark()
+		s.Apply(git, server("echo", "proxy: {resources: {limits: {memory: 300Mi}}}"))
+		live = atRest(s, "echo")
+		Expect(live.Status.Workload.Generation).To(BeEquivalentTo(2))
+		Expect(live.Status.Active).To(Equal(first))
+		Expect(ofPlan(mark)).To(BeEmpty())
+
+		mark = op.requests.Mark()
+		s.Apply(git, server("echo", "env: [{name: A, value: b}]"))
+		live = atRest(s, "echo")
+		Expect(live.Status.Active.Hash).NotTo(Equal(first.Hash))
+		Expect(live.Status.Active.Generation).To(Equal(live.Status.Workload.Generation))
+		Expect(ofPlan(mark)).To(HaveLen(1))
 	})
 
 	It("is nothing, not even a read, for passes without a change", func() {

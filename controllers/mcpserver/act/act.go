@@ -85,8 +85,10 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		return x.claim(false, x.makeSessionKey(ctx, a))
 	case plan.WriteClaim:
 		return x.claim(x.writeClaim(ctx, a))
+	case plan.WritePlan:
+		return x.writePlan(ctx, a)
 	case plan.Objects:
-		x.told = x.objects(ctx, a)
+		x.told = errors.Join(x.told, x.objects(ctx, a))
 	case plan.ScaleBackend:
 		// What was refused is about content, and the scale is not.
 		x.told = errors.Join(x.told, x.scaleBackend(ctx, a))

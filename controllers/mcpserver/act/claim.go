@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -33,6 +34,22 @@ func (x *pass) writeClaim(ctx context.Context, a plan.WriteClaim) (ends bool, er
 	}
 	// Nothing was left to write where another manager holds the difference: no event comes.
 	return a.Record && done.Result != apply.Unchanged, err
+}
+
+// writePlan ends the pass unless it is written or refused: what comes later rests on it.
+func (x *pass) writePlan(ctx context.Context, a plan.WritePlan) (ends bool) {
+	active := v1alpha1ac.ActiveBackend().WithSlot(a.Active.Slot).WithHash(a.Active.Hash).
+		WithGeneration(a.Active.Generation).WithPort(a.Active.Port).WithPath(a.Active.Path).
+		WithTransport(a.Active.Transport).WithSince(a.Active.Since)
+	_, err := x.Apply(ctx, x.s.Kind.PlanManager, x.s.Object,
+		v1alpha1ac.MCPServer(x.s.Object.GetName(), x.s.Object.GetNamespace()).
+			WithStatus(v1alpha1ac.MCPServerStatus().WithActive(active)), apply.AtVersion)
+	if apply.Refused(err) != nil {
+		x.told = err
+		return false
+	}
+	x.untold = errors.Join(x.untold, err)
+	return err != nil
 }
 
 func (x *pass) claimIntent() runtime.ApplyConfiguration {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
 // Action is one thing that a pass does, of one of the types below.
@@ -56,6 +57,8 @@ type (
 		// Record says that the number is claimed, and that what is recorded beside it differs. If it writes, the pass ends.
 		Record bool
 	}
+	// WritePlan writes which backend gets the calls.
+	WritePlan struct{ Active v1alpha1.ActiveBackend }
 	// Objects applies all that is the operator's. What was handed over is taken over only if all of it can be.
 	Objects struct{ Steps []Step }
 	// ApplyIdentity applies what the runner acts with, each only after the one that it rests on. Untaken leaves

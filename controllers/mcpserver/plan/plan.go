@@ -149,6 +149,7 @@ func (m *maker) decide(keeps bool) {
 			m.always(WriteClaim{Record: true})
 			m.fallBack()
 		}
+		m.place()
 		m.converge()
 	case m.superseded():
 		m.Phase = Superseded

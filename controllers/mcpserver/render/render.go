@@ -28,6 +28,10 @@ type Digest struct {
 	Hash, OwnHash string
 	// Backend names what the backend's pods are to run.
 	Backend string
+	// Port, Path and Transport are how proxies call the backend.
+	Port      int32
+	Path      string
+	Transport v1alpha1.Transport
 	// BridgeImage is that of a backend with a bridge, SessionSecret the Secret with the keys of session ids.
 	BridgeImage, SessionSecret string
 	// Guards are what the proxy holds calls against.
@@ -126,6 +130,7 @@ func digestOf(rendered workload.Rendered) Digest {
 	run := &rendered.Content
 	d := Digest{
 		Hash: rendered.Hash, OwnHash: rendered.OwnHash, Backend: run.Rendering.Backend,
+		Port: run.Backend.PodPort(), Path: run.Backend.Path, Transport: v1alpha1.Transport(run.Backend.Transport),
 		SessionSecret: run.Proxy.SessionSecret,
 		Guards:        podtemplate.Guards(run.Proxy), NotEnforced: run.NotEnforced, Short: rendered.Short(),
 		Problems: slices.Clone(rendered.Problems[:min(len(rendered.Problems), mostProblems)]), Reason: rendered.Reason,

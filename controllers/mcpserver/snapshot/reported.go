@@ -31,6 +31,8 @@ type Reported struct {
 	// Claim is nil, and Claimed zero, where nothing was claimed.
 	Claim   *v1alpha1.WorkloadStatus
 	Claimed revision.Revision
+	// Active is the backend that gets the calls, nil where nothing was said.
+	Active *v1alpha1.ActiveBackend
 	// Runtime is what the runner of this server reports, nil for nothing.
 	Runtime *v1alpha1.RuntimeStatus
 	// RunnerPhase is how the server fared for the runner.
@@ -75,6 +77,7 @@ func reported(object kinds.Object) Reported {
 	}
 	r.RunnerPhase = conditions.RunnerPhase(stated, status.Conditions)
 	if server, is := object.(*v1alpha1.MCPServer); is {
+		r.Active = server.Status.Active
 		r.Replicas, r.ReadyReplicas = server.Status.Replicas, server.Status.ReadyReplicas
 	}
 	r.Applied, r.Answers = runnerState(r.BackendApplied), runnerState(r.BackendAnswers)

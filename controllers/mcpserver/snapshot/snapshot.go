@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -136,9 +135,9 @@ func trackOf(object kinds.Object, o BackendObjects) *Track {
 // which a backend stands, of two the one of lower generation, which got the calls before the other was tried.
 func activeSlot(s *Snapshot) workload.Slot {
 	one, two := s.Tracks[workload.Slot1].Backend, s.Tracks[workload.Slot2].Backend
-	switch server, is := s.Object.(*v1alpha1.MCPServer); {
-	case is && server.Status.Active != nil:
-		return workload.Slot(server.Status.Active.Slot)
+	switch {
+	case s.Last.Active != nil:
+		return workload.Slot(s.Last.Active.Slot)
 	case two.Ours() && (!one.Ours() || two.Revision.Generation < one.Revision.Generation):
 		return workload.Slot2
 	}
