@@ -1,5 +1,5 @@
 // Command kubectl-freehold is a plugin of kubectl that shows who owns which field, and what the ownership contract
-// says about it. Only release writes. Start with run and root; each command has its file.
+// says about it. Only release and rollout undo write. Start with run and root; each command has its file.
 package main
 
 import (

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -210,6 +211,19 @@ func (c *cli) ask(r releasing, question string) error {
 // applier is a writer with a contract for this one command: the manager may release what it has, and state nothing;
 // the new owner may state anything.
 func (c *cli) applier(u *unstructured.Unstructured, r releasing) (*apply.Applier, client.Client, error) {
+	object := ownership.Object{GroupVersionKind: u.GroupVersionKind(), Subresource: r.subresource}
+	return c.applierOf(object.GroupVersionKind, bool(r.dryRun),
+		ownership.Grant{Manager: ownership.Manager(r.manager), Object: object, Mode: ownership.Shared},
+		ownership.Grant{
+			Manager: ownership.Manager(r.to), Object: object, Mode: ownership.Shared, Versioned: true,
+			Fields: []ownership.Path{{}},
+		})
+}
+
+// applierOf is a writer of one kind with these grants, and its client.
+func (c *cli) applierOf(
+	kind schema.GroupVersionKind, dryRun bool, grants ...ownership.Grant,
+) (*apply.Applier, client.Client, error) {
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
 		return nil, nil, err
@@ -218,26 +232,17 @@ func (c *cli) applier(u *unstructured.Unstructured, r releasing) (*apply.Applier
 	if err != nil {
 		return nil, nil, err
 	}
-	kind := u.GroupVersionKind()
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, kind.GroupVersion())
 	server, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting: %w", err)
 	}
-	if r.dryRun {
+	if dryRun {
 		server = client.NewDryRunClient(server)
 	}
 	// The values are live, so no schema has to judge them.
 	converter := apply.NewConverter(scheme,
 		map[string]managedfields.TypeConverter{kind.Group: managedfields.NewDeducedTypeConverter()})
-	object := ownership.Object{GroupVersionKind: kind, Subresource: r.subresource}
-	only := ownership.Contract{Grants: []ownership.Grant{
-		{Manager: ownership.Manager(r.manager), Object: object, Mode: ownership.Shared},
-		{
-			Manager: ownership.Manager(r.to), Object: object, Mode: ownership.Shared, Versioned: true,
-			Fields: []ownership.Path{{}},
-		},
-	}}
-	return apply.New(server, server, converter, only), server, nil
+	return apply.New(server, server, converter, ownership.Contract{Grants: grants}), server, nil
 }

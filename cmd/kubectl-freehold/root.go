@@ -38,10 +38,10 @@ func (c *cli) root() *cobra.Command {
 		Use:   "kubectl-freehold",
 		Short: "Show who owns which field",
 		Long: `Show who owns which field of an object, and what Freehold's ownership contract
-says about it. Only release writes, and asks first.
+says about it. Only release and rollout undo write, and ask first.
 
-The exit code is 0 on success, 1 if audit or status found something wrong, and 2
-after an error.`,
+The exit code is 0 on success, 1 if audit, status or rollout status found something
+wrong, and 2 after an error.`,
 		Version: version,
 		// run prints errors, and a finding in the cluster is no misuse of the command.
 		SilenceErrors: true,
@@ -53,7 +53,8 @@ after an error.`,
 	root.SetOut(c.Out)
 	root.SetErr(c.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(c.owners(), c.audit(), c.importing(), c.refs(), c.release(), c.status(), c.debug())
+	root.AddCommand(c.owners(), c.audit(), c.importing(), c.refs(), c.plan(), c.release(), c.rollout(),
+		c.status(), c.debug())
 	return root
 }
 
