@@ -26,8 +26,10 @@ var ErrTooLong = jsonrpc.Fail(http.StatusRequestEntityTooLarge, CodeBodyRefused,
 	"BodyRefused: the request body is larger than %d bytes", MaxBody)
 
 // ErrBusy is what a caller is told for whose body there is no room. Nothing has run.
-var ErrBusy = jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal,
-	"TooManyLongBodies: too many long bodies are on their way, of all callers or of this one")
+var ErrBusy = &jsonrpc.Fault{
+	Status: http.StatusServiceUnavailable, Code: protocol.CodeInternal, Retry: 1,
+	Message: "TooManyLongBodies: too many long bodies are on their way, of all callers or of this one",
+}
 
 // Read reads the body of a request as a whole, of which length bytes are announced, or -1 if it is not known how many.
 // It counts for who has sent it, and has its room until leave is called. It returns ErrBusy, and the errors of the

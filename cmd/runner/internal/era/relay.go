@@ -54,7 +54,10 @@ func (o *output) end(status int, message []byte) {
 	jsonrpc.Write(o.stream.ResponseWriter, status, message)
 }
 
-func (o *output) fail(id jsontext.Value, f *jsonrpc.Fault) { o.end(f.Status, f.Response(id)) }
+func (o *output) fail(id jsontext.Value, f *jsonrpc.Fault) {
+	f.Head(o.stream.Header())
+	o.end(f.Status, f.Response(id))
+}
 
 // cut answers a call that the proxy ends, whose context has a *jsonrpc.Fault for its cause. A client that has left
 // hears nothing.
@@ -67,8 +70,9 @@ func (o *output) cut(ctx context.Context, id jsontext.Value) {
 
 // busy tells a client to try again later. Nothing has run.
 func (o *output) busy(id jsontext.Value, message string) {
-	o.stream.Header().Set("Retry-After", "1")
-	o.fail(id, jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "%s", message))
+	o.fail(id, &jsonrpc.Fault{
+		Status: http.StatusServiceUnavailable, Code: protocol.CodeInternal, Message: message, Retry: 1,
+	})
 }
 
 // relayed passes on an answer that is no result: the backend's, or the proxy's own where there is none.

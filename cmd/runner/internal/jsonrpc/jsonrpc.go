@@ -218,6 +218,8 @@ type Fault struct {
 	Code    int
 	Message string
 	Data    any // nil for none
+	// Retry is after how many seconds the client may come again, 0 where that is of no use.
+	Retry int
 	// Err, if not nil, is why, for errors.Is. No client reads it.
 	Err error
 }
@@ -232,6 +234,13 @@ func Fail(status, code int, format string, args ...any) *Fault {
 func (f *Fault) Because(reason, detail string) *Fault {
 	f.Data = map[string]any{"reason": reason, "detail": detail}
 	return f
+}
+
+// Head adds to the head of the response what HTTP says of the fault.
+func (f *Fault) Head(h http.Header) {
+	if f.Retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(f.Retry))
+	}
 }
 
 // Error implements error.

@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
@@ -53,15 +51,10 @@ const (
 // ReasonNoSessions is the reason in the data of CodeNoSessions.
 const ReasonNoSessions = "NoSessions"
 
-// retryAfter is how long a caller is asked to wait for a backend that starts.
-const retryAfter = 2 * time.Second
-
 // Answer writes a fault as the whole response to the request called id. That is nil where something is wrong with the
 // HTTP request, whose JSON-RPC message was not read.
 func Answer(w http.ResponseWriter, f *jsonrpc.Fault, id []byte) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if f.Code == CodeBackendStarting {
-		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
-	}
+	f.Head(w.Header())
 	jsonrpc.Write(w, f.Status, append(f.Response(id), '\n'))
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
@@ -18,9 +17,6 @@ func (t *target) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f := t.why(flight, err); f != nil {
 		if flight.internal && flight.leads != "" {
 			w.Header().Set("Location", flight.leads)
-		}
-		if errors.Is(err, budget.ErrBusy) {
-			w.Header().Set("Retry-After", "1")
 		}
 		Answer(w, f, nil)
 	}
@@ -68,8 +64,10 @@ func (t *target) unreached(to *Upstream, err error) *jsonrpc.Fault {
 		host = to.url.Hostname() // the port of its Service is none that its author wrote
 	}
 	if !to.answered.Load() {
-		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
+		f := jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
 			"BackendStarting: the backend %s has not answered yet: %s", host, why).Because(reason, why)
+		f.Retry = 2
+		return f
 	}
 	return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable,
 		"BackendUnreachable: no answer from the backend %s: %s", host, why).Because(reason, why)

@@ -179,8 +179,9 @@ func (t *target) admit(next http.Handler) http.Handler {
 		if who := pipeline.Of(r.Context()).Account(); who != "" {
 			leave, err := t.proxy.process.Memory.Calls.Take(who, 1)
 			if err != nil {
-				w.Header().Set("Retry-After", "1")
-				Answer(w, jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyCalls: %v", err), nil)
+				f := jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyCalls: %v", err)
+				f.Retry = 1
+				Answer(w, f, nil)
 				return
 			}
 			flightOf(r.Context()).leave = leave

@@ -177,9 +177,9 @@ func TestNothingOfATargetReachesAnother(t *testing.T) {
 func TestACallOverItsShareHasNoLineInTheAuditLog(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"drop"}}`
 	for most, want := range map[int]struct {
-		says  string
-		lines int
-	}{1: {"NotPermitted", 1}, 0: {"TooManyCalls", 0}} {
+		says, retry string
+		lines       int
+	}{1: {"NotPermitted", "", 1}, 0: {"TooManyCalls", "1", 0}} {
 		var log bytes.Buffer
 		g := newGuest(t, oidctest.New(t), "/mcp", "http://127.0.0.1:1", "add", slog.NewTextHandler(&log, nil))
 		memory := budget.New(budget.Default)
@@ -189,8 +189,9 @@ func TestACallOverItsShareHasNoLineInTheAuditLog(t *testing.T) {
 		r.Header = http.Header{"Authorization": {"Bearer " + g.token}, "Content-Type": {"application/json"}}
 		front.ServeHTTP(w, r)
 		lines := strings.Count(log.String(), "msg=authorization")
-		if !strings.Contains(w.Body.String(), want.says) || lines != want.lines {
-			t.Errorf("with room for %d: %s, and the log has\n%s", most, w.Body, &log)
+		retry := w.Header().Get("Retry-After")
+		if !strings.Contains(w.Body.String(), want.says) || retry != want.retry || lines != want.lines {
+			t.Errorf("with room for %d: %s, again after %q, and the log has\n%s", most, w.Body, retry, &log)
 		}
 	}
 }
