@@ -38,7 +38,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/call"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/health"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probe"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
@@ -156,9 +155,7 @@ func (s settings) front(
 		ends, logins, served[path] = append(ends, end), append(logins, login), config
 	}
 	front = proxy.New(proxy.Process{Memory: memory, Log: logger}, served)
-	server = front.Server()
-	server.Handler = pipeline.Chain(server.Handler, oidc.Describe(logins...))
-	return front, server, func(until time.Time) {
+	return front, front.Server(oidc.Describe(logins...)), func(until time.Time) {
 		for _, end := range ends {
 			end(until)
 		}

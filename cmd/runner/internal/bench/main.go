@@ -98,8 +98,8 @@ func play(role string, args []string) error {
 	case stdioRole:
 		return speak(os.Stdin, os.Stdout)
 	}
-	if standard, known := alone[role]; known {
-		return serveProxy(args[0], standard)
+	if process, known := alone[role]; known {
+		return serveProxy(args[0], process)
 	}
 	return fmt.Errorf("no such role: %s", role)
 }

@@ -19,12 +19,12 @@ const (
 )
 
 // alone is what net/http does in each of them.
-var alone = map[string]proxy.Standard{
-	aloneName: 0, clientName: proxy.StandardClient, handlersName: proxy.StandardStreams,
+var alone = map[string]proxy.Process{
+	aloneName: {}, clientName: {StandardClient: true}, handlersName: {StandardStreams: true},
 }
 
 // serveProxy serves the proxy before the backend at address. The collector works as in the runner.
-func serveProxy(address string, standard proxy.Standard) error {
+func serveProxy(address string, process proxy.Process) error {
 	listener, err := listen()
 	if err != nil {
 		return err
@@ -33,9 +33,9 @@ func serveProxy(address string, standard proxy.Standard) error {
 	runtime.MemProfileRate = 0 // as in the runner
 	debug.SetGCPercent(runnersGrowth)
 	go giving.GiveBack(1 << 20)
-	quiet := slog.New(slog.DiscardHandler)
-	return proxy.New(proxy.Process{Log: quiet, Standard: standard}, map[string]proxy.Config{"/mcp": {
-		Hosts: []string{"bench-proxy"}, Upstream: proxy.Fixed(&url.URL{Scheme: "http", Host: address}), Log: quiet,
+	process.Log = slog.New(slog.DiscardHandler)
+	return proxy.New(process, map[string]proxy.Config{"/mcp": {
+		Hosts: []string{"bench-proxy"}, Upstream: proxy.Fixed(&url.URL{Scheme: "http", Host: address}), Log: process.Log,
 	}}).Server().Serve(listener)
 }
 

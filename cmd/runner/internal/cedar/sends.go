@@ -45,7 +45,7 @@ func (a *answer) hold(size int) (err error) {
 	}
 	if size > maxAnswer && a.method == "" {
 		a.drop()
-		if memory := a.call.Memory(); a.lease == nil {
+		if memory := a.call.Memory; a.lease == nil {
 			a.lease, err = memory.Answers.Lease(a.ctx, a.call.Payer(), memory.AnswerRoom(maxEvent))
 		}
 		return err

@@ -60,7 +60,7 @@ func (t *Translator) exchange(
 	ctx, cancel := context.WithCancel(joined{ctx, r.Context()})
 	x := &exchange{
 		ctx: ctx, began: make(chan struct{}), words: make(chan words), header: http.Header{},
-		room: room{memory: call.Memory(), who: call.Payer()},
+		room: room{memory: call.Memory, who: call.Payer()},
 	}
 	x.cancel = func() {
 		cancel()

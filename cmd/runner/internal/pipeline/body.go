@@ -109,7 +109,7 @@ func (b *Body) Messages(r *http.Request) (messages []jsonrpc.Message, batch bool
 }
 
 func (b *Body) parse(ctx context.Context) (messages []jsonrpc.Message, batch bool, err error) {
-	text, leave, err := b.call.memory.Read(ctx, b.call.Payer(), (*incoming)(b), b.length)
+	text, leave, err := b.call.Memory.Read(ctx, b.call.Payer(), (*incoming)(b), b.length)
 	if err != nil {
 		return nil, false, err
 	}
@@ -126,7 +126,7 @@ func (b *Body) parse(ctx context.Context) (messages []jsonrpc.Message, batch boo
 
 // Turn waits until it is the turn of a body that was read as a whole, as budget.Turn has it.
 func (b *Body) Turn(ctx context.Context) (done func(), err error) {
-	return b.call.memory.Turn(ctx, b.call.Payer(), int(b.length))
+	return b.call.Memory.Turn(ctx, b.call.Payer(), int(b.length))
 }
 
 // Size is how long a body is that was read as a whole.
@@ -252,7 +252,7 @@ func (b *Body) remember(p []byte) {
 	}
 	if b.leave == nil && max(b.length, int64(len(b.text)+len(p))) > Short {
 		var err error
-		if b.leave, err = b.call.memory.Bodies.Take(b.call.Payer(), remembered); err != nil {
+		if b.leave, err = b.call.Memory.Bodies.Take(b.call.Payer(), remembered); err != nil {
 			b.text, b.dropped = nil, true
 			return
 		}

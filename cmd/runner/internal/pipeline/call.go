@@ -19,23 +19,24 @@ import (
 
 // Call is one request of a client. Handlers that follow the one which makes it find it with Of.
 type Call struct {
+	// Fail answers a request that cannot be passed on.
+	Fail func(w http.ResponseWriter, r *http.Request, err error)
+	// Memory is what all calls of the process divide.
+	Memory *budget.Budget
 	// Body is what the client says; nil for a request without a body.
 	Body *Body
 
-	fail    Fail
-	memory  *budget.Budget
 	address string // where the request comes from
 	caller  authz.Caller
 	account string
 }
 
-// Fail answers a request that cannot be passed on.
-type Fail func(w http.ResponseWriter, r *http.Request, err error)
-
 // New makes the call of a request, whose body it bounds in size and time. Memory is what the body has, and fail answers
 // where it cannot be had.
-func New(fail Fail, w http.ResponseWriter, r *http.Request, memory *budget.Budget) *Call {
-	c := &Call{fail: fail, memory: memory, address: r.RemoteAddr}
+func New(
+	fail func(http.ResponseWriter, *http.Request, error), w http.ResponseWriter, r *http.Request, memory *budget.Budget,
+) *Call {
+	c := &Call{Fail: fail, Memory: memory, address: r.RemoteAddr}
 	c.Body = bounded(c, w, r)
 	return c
 }
@@ -65,9 +66,6 @@ func (c *Call) Read(w http.ResponseWriter, r *http.Request) (
 	return messages, batch, nil, err
 }
 
-// Fail answers a request that cannot be passed on.
-func (c *Call) Fail(w http.ResponseWriter, r *http.Request, err error) { c.fail(w, r, err) }
-
 // Authenticated says who has sent the call.
 func (c *Call) Authenticated(caller authz.Caller) {
 	c.caller = caller
@@ -91,9 +89,6 @@ func (c *Call) Payer() string {
 	}
 	return "address " + budget.Address(c.address)
 }
-
-// Memory is what all calls of the process divide.
-func (c *Call) Memory() *budget.Budget { return c.memory }
 
 // Alone is a context that has who sent the call, and nothing that ends with it.
 func (c *Call) Alone() context.Context {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 )
 
 // Process is what all targets share.
@@ -21,19 +22,10 @@ type Process struct {
 	Memory *budget.Budget
 	// Log receives what is wrong with connections.
 	Log *slog.Logger
-	// Standard is what is left to net/http alone, so that it can be compared with code of ours.
-	Standard Standard
+	// StandardClient has net/http alone call the backend, and StandardStreams keep streams that are silent, so that it can
+	// be compared with code of ours.
+	StandardClient, StandardStreams bool
 }
-
-// Standard is what net/http does alone.
-type Standard int
-
-const (
-	// StandardClient is to call the backend.
-	StandardClient Standard = 1 << iota
-	// StandardStreams is to keep streams that are silent.
-	StandardStreams
-)
 
 // Proxy is an http.Handler in front of targets. It has what is the process's: the memory that callers divide, the
 // requests on their way, what is counted. Make it with New, serve it with Server, end it with Drain.
@@ -100,11 +92,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.chain.Serv
 // Inside is the proxy without who may call and what, for questions of the process's own.
 func (p *Proxy) Inside() http.Handler { return p.inside }
 
-// Server serves the proxy. It has no write timeout: a stream lasts as long as
+// Server serves the proxy, behind stages that all targets have. It has no write timeout: a stream lasts as long as
 // both ends want it.
-func (p *Proxy) Server() *http.Server {
+func (p *Proxy) Server(before ...pipeline.Stage) *http.Server {
 	return &http.Server{
-		Handler:           p,
+		Handler:           pipeline.Chain(p, before...),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    MaxRequestHeader,

@@ -75,7 +75,7 @@ const flushInterval = 50 * time.Millisecond
 func newTarget(p *Proxy, config Config) *target {
 	t := &target{proxy: p, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
 	t.upstream.Store(config.Upstream)
-	config.Upstream.standard = p.process.Standard&StandardClient != 0
+	config.Upstream.standard = p.process.StandardClient
 	t.reverse = &httputil.ReverseProxy{
 		Rewrite:        t.rewrite,
 		Transport:      routed{},
@@ -151,7 +151,7 @@ func (t *target) track(next http.Handler) http.Handler {
 		call := pipeline.New(fail, counted.ResponseWriter, r, t.proxy.process.Memory)
 		w, client := to, r.Context()
 		var o *takeover
-		if t.proxy.process.Standard&StandardStreams == 0 {
+		if !t.proxy.process.StandardStreams {
 			o = newTakeover(counted, r)
 		}
 		if o != nil {
