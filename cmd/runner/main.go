@@ -1,10 +1,9 @@
 // Command freehold-runner runs in the proxy pod of one server: it applies the
 // backend, and passes calls on to it.
 //
-// main.go is the life of the process, memory.go what it takes of the machine, flags.go what it is told. What it serves
-// is in internal/proxy and internal/target, what it asks the server in internal/probe, what it applies in
-// internal/backendloop. As `freehold-runner bridge`, internal/bridge/program, it runs in the backend's pod of a server
-// that does not speak streamable HTTP.
+// Read serve first. What it serves is in internal/proxy and internal/target, what it asks the server in internal/probe,
+// what it applies in internal/backendloop. As `freehold-runner bridge`, internal/bridge/program, it runs in the
+// backend's pod of a server that does not speak streamable HTTP.
 package main
 
 import (

@@ -55,6 +55,7 @@ func TestWhatACallSays(t *testing.T) {
 		"arguments that are no JSON": {[]string{"--arguments=x"}, 2, "--arguments is no JSON object", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for a server that starts
 			url, called := echo(t)
 			var out strings.Builder
 			code := Main(t.Context(), append(tc.args, "--url="+url, "--timeout=20s"), &out, &out)

@@ -43,8 +43,7 @@ func TestAConnectionHeaderTakesNothingAway(t *testing.T) {
 }
 
 func TestWhatAClientSaysAboutItselfIsShort(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
 	began := len(b.got("initialize"))
 	for _, member := range []string{
@@ -63,8 +62,7 @@ func TestWhatAClientSaysAboutItselfIsShort(t *testing.T) {
 
 // Subscriptions stay for long; however many there are, other bodies without a length, and long ones, find their place.
 func TestSubscriptionsTakeNoPlaceOfLongBodies(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	_, endpoint := behind(t, legacyOnly)
 	chunked := func(body string, headers ...string) *http.Request {
 		r := requestOf(t, endpoint, body, headers...)
 		r.ContentLength = -1
@@ -103,8 +101,7 @@ func TestSubscriptionsTakeNoPlaceOfLongBodies(t *testing.T) {
 // A session stays for minutes after its first request: of that it keeps by what the backend lets its client in, and no
 // other header.
 func TestASessionKeepsNothingElseOfItsFirstRequest(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	ballast := strings.Repeat("x", 1<<10)
 	call := func(n int) {
 		headers := append(asModern("tools/list", ""), "X-Api-Key", "secret")
@@ -146,8 +143,7 @@ func TestASessionKeepsNothingElseOfItsFirstRequest(t *testing.T) {
 
 // Clients that leave in the middle of a call or of a subscription leave nothing behind.
 func TestNothingIsLeftOfClientsThatLeave(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	_, endpoint := behind(t, legacyOnly)
 	leave := func(method, params string, headers ...string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
@@ -237,8 +233,7 @@ func by(caller string, more ...string) []string {
 
 // A caller whose calls take half of the sessions gets an error, and another one is served.
 func TestACallerLeavesOthersTheirSessions(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	client := func(name string) string {
 		return `"io.modelcontextprotocol/clientInfo":{"name":"` + name + `","version":"1"}`
 	}
@@ -268,8 +263,7 @@ func TestACallerLeavesOthersTheirSessions(t *testing.T) {
 // A call that its server has asked about has begun: a client that is told to send it again later would have it run
 // twice.
 func TestACallThatHasBegunIsNotToBeSentAgain(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	for i := range 128 {
 		if status, got := send(t, endpoint, asking(fmt.Sprint(i), ""),
 			by("mallory", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
@@ -295,8 +289,7 @@ func TestACallThatHasBegunIsNotToBeSentAgain(t *testing.T) {
 // Nor do long bodies of calls that take long.
 func TestACallerLeavesOthersTheirLongBodies(t *testing.T) {
 	t.Parallel()
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	long := strings.Repeat("x", 500<<10)
 	call := func(text string) string {
 		return modern("1", "tools/call", `"name":"echo","arguments":{"text":"`+text+long+`"}`, "")
@@ -366,8 +359,7 @@ func TestADrainEndsTheSessionsWithTheBackend(t *testing.T) {
 
 // A session that could not begin is no later caller's business.
 func TestAnErrorOfABeginIsForgottenWithItsCallers(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...)
 	before := len(b.got("initialize"))
 	refuse, refused := make(chan struct{}), make(chan struct{})

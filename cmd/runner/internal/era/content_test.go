@@ -81,8 +81,7 @@ func TestAnErrorOfHTTPThatIsNoJSONRPC(t *testing.T) {
 				"application/json; a":      `{"jsonrpc":"2.0","id":null,"error":{"message":"slow down"}}`,
 			} {
 				t.Run(fmt.Sprint(speaks, status, kind), func(t *testing.T) {
-					b := newBackend(t, speaks)
-					endpoint := front(t, b)
+					b, endpoint := behind(t, speaks)
 					body, headers := otherEra(speaks)
 					send(t, endpoint, body, headers...)
 					b.says("tools/call", status, answer, "Content-Type", kind, "Retry-After", "7")
@@ -121,8 +120,7 @@ func TestAResultThatIsNotCleanPasses(t *testing.T) {
 	} {
 		for _, speaks := range []eras{legacyOnly, modernOnly} {
 			t.Run(fmt.Sprint(name, speaks), func(t *testing.T) {
-				b := newBackend(t, speaks)
-				endpoint := front(t, b)
+				b, endpoint := behind(t, speaks)
 				b.says("tools/call", http.StatusOK, `{"jsonrpc":"2.0","id":ID,"result":`+tc.result+`}`)
 				body, headers := otherEra(speaks)
 				status, got := send(t, endpoint, body, headers...)
@@ -141,8 +139,7 @@ func TestAnErrorHasNoPieceOfAnAnswer(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"result":{"s3cr3t`, `<html>s3cr3t</html>`, `s3cr3t`,
 			`{"jsonrpc":"2.0","s3cr3t":1,"s3cr3t":2}`,
 		} {
-			b := newBackend(t, speaks)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, speaks)
 			b.says("tools/call", http.StatusOK, answer)
 			body, headers := otherEra(speaks)
 			status, got := send(t, endpoint, body, headers...)
@@ -158,8 +155,7 @@ func TestAnErrorHasNoPieceOfAnAnswer(t *testing.T) {
 func TestAnAnswerWhoseIDIsSpelledInAnotherWay(t *testing.T) {
 	for _, speaks := range []eras{legacyOnly, modernOnly} {
 		for _, id := range []string{"ID.0", `"ID"`, "null"} {
-			b := newBackend(t, speaks)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, speaks)
 			b.says("tools/call", http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[]}}`)
 			body, headers := otherEra(speaks)
 			if status, got := send(t, endpoint, body, headers...); status != http.StatusOK || got.Result == nil ||
@@ -173,8 +169,7 @@ func TestAnAnswerWhoseIDIsSpelledInAnotherWay(t *testing.T) {
 // The same holds for the token of a call, which is ours before a legacy server.
 func TestProgressWhoseTokenIsSpelledInAnotherWay(t *testing.T) {
 	for _, spelled := range []string{"ID.0", `"ID"`} {
-		b := newBackend(t, legacyOnly)
-		endpoint := front(t, b)
+		b, endpoint := behind(t, legacyOnly)
 		b.says("tools/call", http.StatusOK,
 			`data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":`+spelled+"}}\n\n"+
 				`data: {"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`+"\n\n")
@@ -188,8 +183,7 @@ func TestProgressWhoseTokenIsSpelledInAnotherWay(t *testing.T) {
 
 // Revision 2025-03-26 lets a server answer with a batch, in which something else may stand before the answer.
 func TestAnAnswerBehindANotificationInABatch(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		m := message{}
 		_ = json.Unmarshal(body, &m)
@@ -218,8 +212,7 @@ func TestAnAnswerBehindANotificationInABatch(t *testing.T) {
 // Two calls of one caller share a session, and nothing else: each goes out with the query and the headers of its own
 // request.
 func TestACallGoesOutWithItsOwnQueryAndHeaders(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	var mu sync.Mutex
 	var got []map[string]string
 	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
@@ -258,8 +251,7 @@ func TestACallGoesOutWithItsOwnQueryAndHeaders(t *testing.T) {
 
 // The answer to a server's question goes out with the headers of the request that brought it.
 func TestAnAnswerGoesOutWithItsOwnHeaders(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	answered := make(chan string, 1)
 	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
 		if strings.Contains(string(body), `"action":"accept"`) {

@@ -31,8 +31,7 @@ func TestWhatIsTooLongTellsNothingAboutAnEra(t *testing.T) {
 		"an agent, as 400":       {http.StatusBadRequest, "User-Agent"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBackend(t, both)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, both)
 			b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
 				long := len(r.Header.Get(tc.header)) >= 4096 && strings.Contains(string(body), "server/discover")
 				if long {
@@ -55,8 +54,7 @@ func TestWhatIsTooLongTellsNothingAboutAnEra(t *testing.T) {
 
 // A question goes out with what the backend may let its client in by: some answer nobody else.
 func TestAQuestionHasWhatLetsItsClientIn(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	var mu sync.Mutex
 	asked := map[string]map[string]string{}
 	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
@@ -101,8 +99,7 @@ func TestARefusalThatListsRevisionsTellsTheEra(t *testing.T) {
 		"another":     {`{"code":-32601,"message":"no","data":{"supported":["2025-11-25"]}}`, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBackend(t, legacyOnly)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, legacyOnly)
 			b.says("server/discover", http.StatusBadRequest, `{"jsonrpc":"2.0","id":ID,"error":`+tc.refusal+`}`)
 			if status, m := send(t, endpoint, modern("1", "tools/list", "", ""),
 				asModern("tools/list", "")...); status != http.StatusOK {

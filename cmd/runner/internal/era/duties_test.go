@@ -290,8 +290,7 @@ func cancelCall(t *testing.T, endpoint, id string, headers ...string) {
 // A modern server is told by the end of the request that a legacy client has cancelled its call, and by nothing of
 // another client.
 func TestALegacyClientCancelsACallOfAModernServer(t *testing.T) {
-	b := newBackend(t, modernOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, modernOnly)
 	ended := make(chan struct{}, 10)
 	called := make(chan struct{}, 10)
 	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {

@@ -162,6 +162,13 @@ func (b *backend) got(method string) []received {
 	return all
 }
 
+// behind is a backend that has a proxy with a translator before it.
+func behind(t *testing.T, speaks eras) (b *backend, endpoint string) {
+	t.Helper()
+	b = newBackend(t, speaks)
+	return b, front(t, b)
+}
+
 // front is a proxy with a translator in front of a backend.
 func front(t *testing.T, b *backend) string {
 	t.Helper()

@@ -62,8 +62,7 @@ func TestALegacyClientAgreesOnItsRevisionWithAModernBackend(t *testing.T) {
 }
 
 func TestWhatALegacyClientGetsFromAModernBackend(t *testing.T) {
-	b := newBackend(t, modernOnly)
-	endpoint := front(t, b)
+	_, endpoint := behind(t, modernOnly)
 	if status, got := send(t, endpoint, initialize); status != http.StatusOK {
 		t.Fatal(got)
 	}
@@ -132,8 +131,7 @@ func TestWhatALegacyClientIsToldInstead(t *testing.T) {
 		"a length":  {413, `"error":{"code":-32016,"message":"too large"}`, -32016, "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBackend(t, modernOnly)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, modernOnly)
 			send(t, endpoint, initialize)
 			b.says("tools/call", tc.status, `{"jsonrpc":"2.0","id":ID,`+tc.answer+`}`)
 			status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{`+echo+`}}`)
@@ -150,8 +148,7 @@ func TestWhatALegacyClientIsToldInstead(t *testing.T) {
 
 // A tool that wants headers is told them, once the backend has refused the call for their want.
 func TestHeadersOfATool(t *testing.T) {
-	b := newBackend(t, modernOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, modernOnly)
 	send(t, endpoint, initialize)
 	var seen http.Header
 	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
@@ -196,8 +193,7 @@ func TestHeadersOfATool(t *testing.T) {
 }
 
 func TestABackendThatAlwaysMissesHeadersIsCalledTwice(t *testing.T) {
-	b := newBackend(t, modernOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, modernOnly)
 	send(t, endpoint, initialize)
 	b.says("tools/call", http.StatusBadRequest,
 		`{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"HeaderMismatch"}}`)

@@ -45,8 +45,7 @@ func found(lines *bufio.Scanner, words string) bool {
 // A server ends a session whose client does not answer its ping, and with it a subscription. Nothing waits for the
 // answers: they are taken here only after the notification has arrived that comes behind the questions.
 func TestASubscriptionAnswersWhatTheServerAsks(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	told, arrived := make(chan string, 10), make(chan struct{})
 	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
 		m := message{}

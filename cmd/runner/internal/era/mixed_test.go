@@ -282,8 +282,7 @@ func TestASessionThatTheServerHasForgotten(t *testing.T) {
 	for name, refuse := range refusals {
 		for _, first := range []string{"tools/call", "server/discover"} {
 			t.Run(name+", "+first, func(t *testing.T) {
-				b := newBackend(t, legacyOnly)
-				endpoint := front(t, b)
+				b, endpoint := behind(t, legacyOnly)
 				if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""),
 					asModern("tools/call", "echo")...); status != http.StatusOK {
 					t.Fatal(got)
@@ -317,8 +316,7 @@ func TestAnErrorOfTheCallIsNoLostSession(t *testing.T) {
 		"a ping has another result": `{"jsonrpc":"2.0","id":1,"result":{}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBackend(t, legacyOnly)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, legacyOnly)
 			send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
 			b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 				text := ping
@@ -344,8 +342,7 @@ func TestAnErrorOfTheCallIsNoLostSession(t *testing.T) {
 
 // A server that is not there is not said to be well.
 func TestDiscoverIsNotAnsweredForAServerThatIsDown(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	send(t, endpoint, modern("1", "server/discover", "", ""), asModern("server/discover", "")...)
 	b.answers(func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -87,8 +87,7 @@ func TestDiscoverTellsOfTheServerThatIsThere(t *testing.T) {
 }
 
 func TestWhatIsWrongWithAModernRequest(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	call := modern("1", "tools/call", echo, "")
 	for name, tc := range map[string]struct {
 		body    string
@@ -163,8 +162,7 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 // A server that says of a tool that there is no such method has the method: clients read HTTP 404 as trouble of the
 // transport.
 func TestAnUnknownToolIsNoTroubleOfTheTransport(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	for method, name := range map[string]string{"tools/call": "echo", "prompts/list": ""} {
 		b.says(method, http.StatusOK, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"Unknown tool: absent"}}`)
 		params := ""
@@ -191,8 +189,7 @@ func TestWhatIsSentTwice(t *testing.T) {
 		"no credentials":     {401, 1, 1, 401},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBackend(t, legacyOnly)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, legacyOnly)
 			if status, got := send(t, endpoint, modern("1", "tools/list", "", ""),
 				asModern("tools/list", "")...); status != 200 {
 				t.Fatal(got)
@@ -216,8 +213,7 @@ func TestWhatIsSentTwice(t *testing.T) {
 }
 
 func TestABackendThatBreaksOffIsNotCalledAgain(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
 	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		if !strings.Contains(string(body), "tools/call") {
@@ -236,8 +232,8 @@ func TestABackendThatBreaksOffIsNotCalledAgain(t *testing.T) {
 func TestAnswersThatTellNothingAboutAnEraAreNotKept(t *testing.T) {
 	for _, status := range []int{401, 403, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			b := newBackend(t, legacyOnly)
-			endpoint := front(t, b)
+			t.Parallel() // each waits until the backend is asked again
+			b, endpoint := behind(t, legacyOnly)
 			b.answers(func(w http.ResponseWriter, _ *http.Request, _ []byte) bool { w.WriteHeader(status); return true })
 			if got, m := send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...); got != status {
 				t.Errorf("HTTP %d with %+v", got, m)
@@ -268,8 +264,7 @@ func TestACallerWhoIsRefusedTakesTheTranslationFromNobody(t *testing.T) {
 				continue // whether the backend is of no era is not to be seen from that
 			}
 			t.Run(fmt.Sprintf("HTTP %d, known before: %v", status, known), func(t *testing.T) {
-				b := newBackend(t, legacyOnly)
-				endpoint := front(t, b)
+				b, endpoint := behind(t, legacyOnly)
 				if known {
 					send(t, endpoint, body, headers...)
 				}
@@ -297,8 +292,7 @@ func TestACallerWhoIsRefusedTakesTheTranslationFromNobody(t *testing.T) {
 
 // A backend may let nobody ask, and calls are not to wait for each other's questions.
 func TestWhoIsDeniedAsksOnce(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	b.answers(func(w http.ResponseWriter, _ *http.Request, sent []byte) bool {
 		if !strings.Contains(string(sent), "server/discover") {
 			return false
@@ -319,8 +313,7 @@ func TestWhoIsDeniedAsksOnce(t *testing.T) {
 }
 
 func TestCallersShareNoSession(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	for _, headers := range [][]string{{"X-Api-Key", "ann"}, {"X-Api-Key", "bob"}, {"X-Api-Key", "ann"}, {}} {
 		if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""),
 			append(asModern("tools/call", "echo"), headers...)...); status != 200 {
@@ -349,8 +342,7 @@ func TestCallersShareNoSession(t *testing.T) {
 }
 
 func TestALegacyBackendIsToldThatAModernClientHasLeft(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	desert(t, endpoint, modern("1", "tools/call", `"name":"hang"`, ""),
 		func() bool { return len(b.got("tools/call")) == 1 }, asModern("tools/call", "hang")...)
 	await(t, func() bool { return len(b.got("notifications/cancelled")) == 1 })

@@ -53,8 +53,7 @@ func TestAQuestionGoesToWhoMadeTheCall(t *testing.T) {
 }
 
 func TestALegacyServerAsksForWhatIsNotDeclared(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
 	b.says("tools/call", http.StatusOK, `data: {"jsonrpc":"2.0","id":1,"method":"roots/list"}`+"\n\n")
 	status, got := send(t, endpoint, modern("2", "tools/call", echo, ""), asModern("tools/call", "echo")...)
@@ -68,8 +67,7 @@ func TestALegacyServerAsksForWhatIsNotDeclared(t *testing.T) {
 }
 
 func TestASubscriptionIsServedFromTheStreamOfASession(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	lines := subscribe(ctx, t, endpoint, `{"toolsListChanged":true,"resourceSubscriptions":["test://a"]}`)
@@ -113,8 +111,7 @@ func TestAServerThatAsksTheProxyGetsAnAnswer(t *testing.T) {
 		`"method":"roots/list"`: `"the client cannot be asked now"`,
 		`"method":"ping"`:       `"result":{}`,
 	} {
-		b := newBackend(t, legacyOnly)
-		endpoint := front(t, b)
+		b, endpoint := behind(t, legacyOnly)
 		told := make(chan string, 1)
 		b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 			m := message{}
@@ -157,8 +154,7 @@ func TestAServerThatOnlyAsks(t *testing.T) {
 		"a call, whose tools the proxy lists itself at first": {"tools/call", echo, "echo", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBackend(t, legacyOnly)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, legacyOnly)
 			send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
 			before := len(b.got(http.MethodPost))
 			b.answers(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
@@ -182,8 +178,7 @@ func TestAServerThatOnlyAsks(t *testing.T) {
 
 // What a server asks while a list is on its way, as for roots when a session begins, is refused: the list is answered.
 func TestAListAsksNothing(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
 	refused := make(chan string, 1)
 	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
@@ -296,8 +291,7 @@ func TestAQuestionOnTheStreamOfASessionReachesTheCallersClient(t *testing.T) {
 		"sampling":    `"method":"sampling/createMessage","params":{"maxTokens":5,"messages":[]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBackend(t, legacyOnly)
-			endpoint := front(t, b)
+			b, endpoint := behind(t, legacyOnly)
 			onStream(b, question, "")
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -320,8 +314,7 @@ func TestAQuestionOnTheStreamOfASessionReachesTheCallersClient(t *testing.T) {
 // A stream that ends, as where a load balancer cuts it, is asked for again while a call waits for what comes there.
 func TestAQuestionAfterTheStreamOfASessionHasEnded(t *testing.T) {
 	for said, after := range map[string]string{"id: e\nretry: 100\ndata:\n\n": "e", ": hello\n\n": ""} {
-		b := newBackend(t, legacyOnly)
-		endpoint := front(t, b)
+		b, endpoint := behind(t, legacyOnly)
 		var streams atomic.Int64
 		answered, last := make(chan string, 1), make(chan string, 1)
 		b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
@@ -368,8 +361,7 @@ func TestAQuestionOnTheStreamOfASessionThatNoClientCanAnswer(t *testing.T) {
 		`"method":"elicitation/create","params":{}`:       "",
 		`"method":"notifications/tools/list_changed/ask"`: "cannot be asked now",
 	} {
-		b := newBackend(t, legacyOnly)
-		endpoint := front(t, b)
+		b, endpoint := behind(t, legacyOnly)
 		onStream(b, question, "")
 		_, got := send(t, endpoint, strings.Replace(asking("1", ""), `"name":"ask"`, `"name":"echo"`, 1),
 			asModern("tools/call", "echo")...)
@@ -382,8 +374,7 @@ func TestAQuestionOnTheStreamOfASessionThatNoClientCanAnswer(t *testing.T) {
 
 // Without an id of a call, log messages and progress come on the session's own stream.
 func TestWhatIsSaidOnTheStreamOfASession(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	b, endpoint := behind(t, legacyOnly)
 	onStream(b, "", `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}`)
 	_, all := sendAll(t, endpoint, modern("1", "tools/call", echo, `"io.modelcontextprotocol/logLevel":"info"`),
 		asModern("tools/call", "echo")...)
