@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -350,15 +352,16 @@ func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
 		set := &appsv1.StatefulSet{}
 		set.Spec.Template.Annotations = map[string]string{workload.AnnotationBackendHash: "b"}
 		set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, UpdateRevision: "a"}
-		w := snapshot{statefulSet: set, owner: server(r, func(s *v1alpha1.MCPServer) {
+		w := snapshot{tracks: map[workload.Slot]track{workload.Slot2: {statefulSet: set}}}
+		w.owner = server(r, func(s *v1alpha1.MCPServer) {
 			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2}
-		})}
+		})
 		if tc.edit != nil {
 			tc.edit(r, w.owner.(*v1alpha1.MCPServer), set)
 		}
-		r.firstAnswerWait(w)
+		r.firstAnswerWait(w, workload.Slot2)
 		now = now.Add(tc.passed)
-		if got := max(0, r.firstAnswerWait(w)); got != tc.want {
+		if got := max(0, r.firstAnswerWait(w, workload.Slot2)); got != tc.want {
 			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
 		}
 	}
@@ -408,31 +411,69 @@ func TestAnAbsenceIsNotBelievedFromACache(t *testing.T) {
 		"of its revision": {kind: "StatefulSet", live: &appsv1.StatefulSet{}},
 	} {
 		// Without an Applier a write would panic.
-		if _, err := runner(t).gatedApply(t.Context(), o, false); !errors.Is(err, errLookLive) || !isStale(err) {
+		if _, err := runner(t).gatedApply(t.Context(), runner(t).mine(), o, false); !errors.Is(err, errLookLive) ||
+			!isStale(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
 
-// inOrder reads nothing, and remembers for what it was asked.
+// inOrder has a server, else nothing, and remembers for what it was asked.
 type inOrder struct {
 	client.Reader
-	kinds []string
+	server *v1alpha1.MCPServer
+	asked  []string
 }
 
 func (r *inOrder) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	r.kinds = append(r.kinds, fmt.Sprintf("%T", obj))
+	r.asked = append(r.asked, strings.TrimPrefix(fmt.Sprintf("%T ", obj), "*")+key.Name)
+	if server, ok := obj.(*v1alpha1.MCPServer); ok && r.server != nil {
+		r.server.DeepCopyInto(server)
+		return nil
+	}
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// A newer runner reports before it writes: what was read of an object is never
-// newer than a report that is read after it.
+// A newer runner reports before it writes: what was read of an object is never newer than a report that is read after
+// it. The slots that are read are those that the status names.
 func TestTheReportIsReadAfterWhatItSpeaksOf(t *testing.T) {
-	reads := &inOrder{}
-	if _, err := runner(t).observe(t.Context(), reads); err != nil {
-		t.Fatal(err)
+	slot1 := []string{"v1.StatefulSet echo-backend", "v1.Service echo-backend", "v1.Service echo-backend-headless"}
+	slot2 := []string{"v1.StatefulSet echo-slot2", "v1.Service echo-slot2", "v1.Service echo-slot2-headless"}
+	owner := []string{"v1alpha1.MCPServer echo"}
+	in := func(slot int32) v1alpha1.BackendContent {
+		return v1alpha1.BackendContent{Slot: slot, Hash: fmt.Sprint(slot)}
 	}
-	if last := len(reads.kinds) - 1; last < 1 || reads.kinds[last] != "*v1alpha1.MCPServer" {
-		t.Errorf("it reads %v", reads.kinds)
+	r := runner(t)
+	for _, tc := range []struct {
+		name   string
+		status *v1alpha1.MCPServerStatus // nil without a server
+		want   [][]string
+	}{
+		{"no server", nil, [][]string{owner}},
+		{"no pointer", &v1alpha1.MCPServerStatus{}, [][]string{owner, slot1, owner}},
+		{"the pointer is to the second slot", &v1alpha1.MCPServerStatus{
+			Active: &v1alpha1.ActiveBackend{BackendContent: in(2)},
+		}, [][]string{slot1, owner, slot2, owner}},
+		{"it still is", &v1alpha1.MCPServerStatus{
+			Active: &v1alpha1.ActiveBackend{BackendContent: in(2)},
+		}, [][]string{slot2, owner}},
+		{"there is a rollout", &v1alpha1.MCPServerStatus{
+			Active: &v1alpha1.ActiveBackend{BackendContent: in(2)}, Rollout: &v1alpha1.RolloutStatus{Target: in(1)},
+		}, [][]string{slot2, owner, slot1, slot2, owner}},
+		{"it drains", &v1alpha1.MCPServerStatus{
+			Active:  &v1alpha1.ActiveBackend{BackendContent: in(1)},
+			Rollout: &v1alpha1.RolloutStatus{Target: in(1), From: new(in(2))},
+		}, [][]string{slot1, slot2, owner}},
+	} {
+		reads := &inOrder{}
+		if tc.status != nil {
+			reads.server = server(r, func(s *v1alpha1.MCPServer) { s.Status = *tc.status })
+		}
+		if _, err := r.observe(t.Context(), reads); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(slices.Concat(tc.want...), reads.asked); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
 	}
 }

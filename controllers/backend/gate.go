@@ -10,9 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // child is one of the backend's objects: as read, nil if absent, and as intended.
@@ -46,29 +48,32 @@ func isSettled(err error) bool {
 		errors.Is(err, apply.ErrNamespaceTerminating)
 }
 
-// write applies the run config's content to the three objects. The StatefulSet comes first, because its revision
-// decides for all; each Service then passes the gate on its own revision, since the StatefulSet may have been raised
-// meanwhile. A field conflict on one object does not stop the others.
+// write applies content to the three objects of a slot, at the revision in run. The StatefulSet comes first, because
+// its revision decides for all; each Service then passes the gate on its own revision, since the StatefulSet may have
+// been raised meanwhile. A field conflict on one object does not stop the others.
 //
 // The StatefulSet is raised even if only the proxy's half is new: that keeps out a runner of an older generation that
 // decided earlier. An unchanged Service keeps its revision, that of its own last change: a lower runner cannot write
 // it. One in between, which had other ports and was paused before it wrote them, still can; that write wakes the pass
 // that sets it right.
-func (r *Runner) write(ctx context.Context, w snapshot, live bool) (revision.Decision, error) {
-	statefulSet, err := r.statefulSet(w)
+func (r *Runner) write(
+	ctx context.Context, w snapshot, slot workload.Slot, run runconfig.RunConfig, live bool,
+) (revision.Decision, error) {
+	mine := revision.Revision(run.Workload)
+	statefulSet, err := r.statefulSet(w, slot, run)
 	if err != nil {
 		return revision.StandBack, err
 	}
-	services := r.services(w)
+	services := r.services(w, slot, run)
 	if err := r.obstacles(ctx, append(services, statefulSet), live); err != nil {
 		return revision.StandBack, err
 	}
-	decision, err := r.gatedApply(ctx, statefulSet, live)
+	decision, err := r.gatedApply(ctx, mine, statefulSet, live)
 	for _, service := range services {
 		if apply.WithoutConflicts(err) != nil {
 			break
 		}
-		_, e := r.gatedApply(ctx, service, live)
+		_, e := r.gatedApply(ctx, mine, service, live)
 		err = errors.Join(err, e)
 	}
 	return decision, err
@@ -91,19 +96,21 @@ func (r *Runner) obstacles(ctx context.Context, objects []child, live bool) erro
 // gatedApply writes an object if the gate allows it. Each write is conditional on what the gate saw: a create on
 // absence, all others on the version that was read. An absence or a lost revision is not believed from a cache: a
 // newer runner may have reported since, or the server been suspended.
-func (r *Runner) gatedApply(ctx context.Context, o child, live bool) (revision.Decision, error) {
+func (r *Runner) gatedApply(
+	ctx context.Context, mine revision.Revision, o child, live bool,
+) (revision.Decision, error) {
 	rev, exists, err := r.liveRevision(o)
 	if err != nil {
 		return revision.StandBack, err
 	}
-	decision := revision.Gate(r.mine(), exists, rev)
+	decision := revision.Gate(mine, exists, rev)
 	switch {
-	case decision == revision.StandBack && rev.Generation == r.mine().Generation:
+	case decision == revision.StandBack && rev.Generation == mine.Generation:
 		return decision, errOtherContent
 	case decision == revision.StandBack:
 		return decision, &blocked{
 			fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind,
-				rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack,
+				rev.Generation, mine.Generation), v1alpha1.ReasonStandingBack,
 		}
 	case rev.Generation == 0 && !live:
 		return decision, errLookLive

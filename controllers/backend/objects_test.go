@@ -19,11 +19,11 @@ func TestObjectsCarryWhatIsRecorded(t *testing.T) {
 		w := snapshot{owner: server(r, func(s *v1alpha1.MCPServer) {
 			s.Status.Workload.Labels, s.Status.Workload.Annotations = want, want
 		})}
-		set, err := r.statefulSet(w)
+		set, err := r.statefulSet(w, workload.Slot1, r.Run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range append(r.services(w), set) {
+		for _, o := range append(r.services(w, workload.Slot1, r.Run), set) {
 			var got struct{ Metadata metav1.ObjectMeta }
 			data, err := json.Marshal(o.intent)
 			if err != nil {

@@ -3,7 +3,9 @@ package backend
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,17 +17,23 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// snapshot is what one attempt has read; nil for what was absent.
+// snapshot is what one attempt has read: the owner, nil where it was absent, and what stands in the slots that its
+// status names.
 type snapshot struct {
-	owner       kinds.Object
+	owner  kinds.Object
+	tracks map[workload.Slot]track
+}
+
+// track is what stands in a slot; nil for what was absent.
+type track struct {
 	statefulSet *appsv1.StatefulSet
 	service     *corev1.Service
 	headless    *corev1.Service
 }
 
-func (w snapshot) podPort() int32 {
-	if w.headless != nil {
-		for _, p := range w.headless.Spec.Ports {
+func (t track) podPort() int32 {
+	if t.headless != nil {
+		for _, p := range t.headless.Spec.Ports {
 			if p.Name == podtemplate.PortMCP {
 				return p.Port
 			}
@@ -35,24 +43,46 @@ func (w snapshot) podPort() int32 {
 }
 
 // observe reads everything once, the server last: a newer runner reports before it writes, so no object is newer than
-// the report that was read after it.
+// the report that was read after it. Where the status names other slots than before it reads those, and the server
+// again.
 func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, error) {
+	w := snapshot{tracks: map[workload.Slot]track{}}
+	if r.Run.Remote != nil || r.slots == nil {
+		if err := r.readOwner(ctx, reader, &w); r.Run.Remote != nil || w.owner == nil || err != nil {
+			return w, err
+		}
+		r.slots = slotsOf(statusOf(w.owner))
+	}
+	for range maxAttempts {
+		clear(w.tracks)
+		for _, slot := range r.slots {
+			var err error
+			if w.tracks[slot], err = r.track(ctx, reader, slot); err != nil {
+				return w, err
+			}
+		}
+		if err := r.readOwner(ctx, reader, &w); err != nil || w.owner == nil {
+			return w, err
+		}
+		named := slotsOf(statusOf(w.owner))
+		if slices.Equal(named, r.slots) {
+			return w, nil
+		}
+		r.slots = named
+	}
+	return w, errors.New("the status names other slots each time that it is read")
+}
+
+func (r *Runner) track(ctx context.Context, reader client.Reader, slot workload.Slot) (t track, err error) {
 	name := r.Run.Server.Name
-	w := snapshot{}
-	if r.Run.Remote != nil {
-		return w, r.readOwner(ctx, reader, &w)
+	if t.statefulSet, err = get(ctx, reader, r.key(slot.Name(name)), &appsv1.StatefulSet{}); err != nil {
+		return t, err
 	}
-	var err error
-	if w.statefulSet, err = get(ctx, reader, r.key(workload.BackendName(name)), &appsv1.StatefulSet{}); err != nil {
-		return w, err
+	if t.service, err = get(ctx, reader, r.key(slot.Name(name)), &corev1.Service{}); err != nil {
+		return t, err
 	}
-	if w.service, err = get(ctx, reader, r.key(workload.BackendName(name)), &corev1.Service{}); err != nil {
-		return w, err
-	}
-	if w.headless, err = get(ctx, reader, r.key(workload.HeadlessName(name)), &corev1.Service{}); err != nil {
-		return w, err
-	}
-	return w, r.readOwner(ctx, reader, &w)
+	t.headless, err = get(ctx, reader, r.key(slot.HeadlessName(name)), &corev1.Service{})
+	return t, err
 }
 
 func (r *Runner) readOwner(ctx context.Context, reader client.Reader, w *snapshot) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Facts are what a backend reports about itself; nil for an unknown count.
@@ -45,8 +46,8 @@ func (r *Runner) announce(ctx context.Context, w snapshot) error {
 
 // firstAnswerWait is how long the first report still waits for the backend's answer. If only the proxy's half is new,
 // a backend of this content runs already, and one report suffices.
-func (r *Runner) firstAnswerWait(w snapshot) time.Duration {
-	if r.pendingReport || reported(w.owner, r) || r.started(w.statefulSet) == (Start{}) {
+func (r *Runner) firstAnswerWait(w snapshot, slot workload.Slot) time.Duration {
+	if r.pendingReport || reported(w.owner, r) || r.started(w.tracks[slot].statefulSet) == (Start{}) {
 		return 0
 	}
 	if r.waitsSince.IsZero() {

@@ -22,12 +22,14 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Runner applies one server's backend and reports on it; for a remote server it only reports. Its methods must not
 // run concurrently.
 type Runner struct {
-	// Reader reads the MCPServer, the StatefulSet and the two Services. It may be a cache, which must keep managedFields.
+	// Reader reads the MCPServer, and the StatefulSet and the two Services of each slot that its status names. It may be a
+	// cache, which must keep managedFields.
 	Reader client.Reader
 	// Live reads from the API server, where a cache cannot know.
 	Live    client.Reader
@@ -43,8 +45,10 @@ type Runner struct {
 
 	// waitsSince is when that wait began.
 	waitsSince time.Time
-	// rendered is the backend's StatefulSet, nil before its first use.
-	rendered *appsv1ac.StatefulSetApplyConfiguration
+	// slots are those that the status named last.
+	slots []workload.Slot
+	// rendered are the StatefulSets, by what they were rendered from: the last one of each slot.
+	rendered map[rendering]*appsv1ac.StatefulSetApplyConfiguration
 	// learned are the last facts; pendingReport means that they are not reported yet.
 	learned        Facts
 	pendingReport  bool
@@ -71,16 +75,8 @@ type Report struct {
 	Written []apply.Outcome
 	// Start is the start of the backend that runs now, zero while none does.
 	Start Start
-	// Standing is what older and newer proxies meet.
+	// Standing is what proxies route by.
 	Standing Standing
-}
-
-// Standing describes the live backend, whatever its content.
-type Standing struct {
-	// PodPort is where the pods listen that the headless Service was written for, 0 while there is none.
-	PodPort int32
-	// Content identifies what all pods run, empty while there may be pods of two contents.
-	Content string
 }
 
 // maxAttempts is how often a pass reads anew after it met a changed object. Then the queue retries.
@@ -145,31 +141,51 @@ func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (
 	if err != nil {
 		return Report{}, err
 	}
-	r.standing = Standing{PodPort: w.podPort(), Content: r.content(w)}
+	r.standing = r.standingOf(w)
 	if why := r.skipReason(w); why != "" {
 		return Report{Waiting: why}, nil
 	}
 	if ahead, err := r.ahead(ctx, w, live); ahead > 0 || err != nil {
 		return Report{Waiting: "the cache does not show our last report yet", Again: ahead}, err
 	}
-	if wait := r.firstAnswerWait(w); wait > 0 {
-		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: r.started(w.statefulSet)},
-			nil
+	if r.Run.Remote != nil {
+		return r.reportRemote(ctx, w)
+	}
+	all, why := placements(statusOf(w.owner), r.Run)
+	if why != "" {
+		return Report{Waiting: why}, nil
+	}
+	return r.place(ctx, w, all[0].slot, live)
+}
+
+// reportRemote reports on a server that runs elsewhere.
+func (r *Runner) reportRemote(ctx context.Context, w snapshot) (Report, error) {
+	if err := r.announce(ctx, w); err != nil {
+		return Report{Waiting: notReported}, unlessGone(err)
+	}
+	report := Report{Finding: r.answers(w.owner), Start: Start{UID: w.owner.GetUID(), Revision: r.mine().Hash}}
+	return report, unlessGone(r.reportOutcome(ctx, w, conditions.Finding{}))
+}
+
+// notReported is why a runner writes nothing.
+const notReported = "the report could not be made"
+
+// place writes the runner's own content to a slot, and reports.
+func (r *Runner) place(ctx context.Context, w snapshot, slot workload.Slot, live bool) (Report, error) {
+	start := r.started(w.tracks[slot].statefulSet)
+	if wait := r.firstAnswerWait(w, slot); wait > 0 {
+		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: start}, nil
 	}
 	// The report comes before the write: once it stands, no runner of a lower generation creates its content again.
 	if err := r.announce(ctx, w); err != nil {
-		return Report{Waiting: "the report could not be made"}, unlessGone(err)
+		return Report{Waiting: notReported}, unlessGone(err)
 	}
-	if r.Run.Remote != nil {
-		report := Report{Finding: r.answers(w.owner), Start: Start{UID: w.owner.GetUID(), Revision: r.mine().Hash}}
-		return report, unlessGone(r.reportOutcome(ctx, w, conditions.Finding{}))
-	}
-	decision, err := r.write(ctx, w, live)
+	decision, err := r.write(ctx, w, slot, r.Run, live)
 	if isSettled(err) {
 		return Report{Decision: decision, Waiting: err.Error()}, nil
 	}
 	finding, err := r.finding(w.owner, err)
-	report := Report{Decision: decision, Finding: finding, Start: r.started(w.statefulSet)}
+	report := Report{Decision: decision, Finding: finding, Start: start}
 	if finding.Reason == "" {
 		return report, err
 	}

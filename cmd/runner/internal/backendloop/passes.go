@@ -5,6 +5,7 @@ package backendloop
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -14,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // notApplying is the line that says why a runner only serves.
@@ -38,6 +40,8 @@ type Loop struct {
 	Observe func(backend.Standing)
 	Log     *slog.Logger
 
+	// live says that the runner has its clients.
+	live    atomic.Bool
 	asked   backend.Start
 	stopAsk context.CancelFunc
 	said    said
@@ -63,14 +67,24 @@ func (l *Loop) Run(ctx context.Context) {
 		l.Log.Error(notApplying, "error", err)
 		return
 	}
-	// The caches retry in silence.
-	late := time.AfterFunc(readTime, func() { l.Log.Warn("cannot read from the API server, only serving") })
-	err = c.watch(ctx, l.Runner)
-	late.Stop()
+	l.live.Store(true)
+	c.late = func() { l.Log.Warn("cannot read from the API server, only serving") }
+	read, err := c.watch(ctx, l.Runner)
 	if err == nil {
-		l.passes(ctx, c.wake)
+		l.passes(ctx, c.wake, read.keep)
 	} else if ctx.Err() == nil {
 		l.Log.Error(notApplying, "error", err)
+	}
+}
+
+// Look reads the server live, and has told what its status says: for a proxy that finds nobody where calls are to go,
+// and whose watch may be broken. It may run beside everything else.
+func (l *Loop) Look(ctx context.Context) {
+	if !l.live.Load() {
+		return
+	}
+	if standing, err := l.Runner.Look(ctx); err == nil {
+		l.Observe(standing)
 	}
 }
 
@@ -90,7 +104,7 @@ type said struct {
 // passes makes a pass at once and after each wake, until ctx ends, and learns from
 // the backend once for each of its starts. No timer wakes it but that of a pass
 // that failed, or left fields to another manager.
-func (l *Loop) passes(ctx context.Context, wake <-chan struct{}) {
+func (l *Loop) passes(ctx context.Context, wake <-chan struct{}, keep func(map[workload.Slot]backend.Stands)) {
 	learned, pause := make(chan backend.Facts), retries()
 	l.stopAsk = func() {}
 	for {
@@ -100,6 +114,9 @@ func (l *Loop) passes(ctx context.Context, wake <-chan struct{}) {
 			return
 		}
 		l.Observe(report.Standing)
+		if report.Standing.Slots != nil {
+			keep(report.Standing.Slots)
+		}
 		var retry <-chan time.Time
 		if again := next(report, err, &pause); again > 0 {
 			retry = time.After(again)

@@ -3,6 +3,7 @@ package backendloop
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,8 @@ type cluster struct {
 	mapper    meta.RESTMapper
 	// wake holds an element when something changed since it was last received.
 	wake chan struct{}
+	// late is told that it takes long to read.
+	late func()
 }
 
 // connect gives the runner its clients. It sends no request: kinds are known
@@ -58,42 +61,50 @@ func connect(config *rest.Config, runner *backend.Runner) (*cluster, error) {
 	return c, nil
 }
 
-// watch fills the runner's cache: its owner, and three objects of the backend where
-// it has one, by name, because a role by resourceNames allows no other watch. It
-// returns when they have been read, or ctx ends.
-func (c *cluster) watch(ctx context.Context, runner *backend.Runner) error {
+// watch fills the runner's cache: its owner, and, where it has a backend, three objects of each slot that the status
+// names, by name, because a role by resourceNames allows no other watch. It returns when the owner has been read, or
+// ctx ends.
+func (c *cluster) watch(ctx context.Context, runner *backend.Runner) (*slots, error) {
 	name := runner.Run.Server.Name
 	kind, known := kinds.Named(runner.Run.Server.Kind)
 	if !known {
-		return fmt.Errorf("the run config is of a %s, which this runner does not know", runner.Run.Server.Kind)
+		return nil, fmt.Errorf("the run config is of a %s, which this runner does not know", runner.Run.Server.Kind)
 	}
-	if runner.Run.Remote != nil {
-		owner, err := c.cacheOf(ctx, map[client.Object]string{kind.New(): name})
-		if err != nil {
-			return err
-		}
-		runner.Reader = owner
-		return c.start(ctx, owner)
-	}
-	// A cache holds one name of each kind, and there are two Services.
-	named, err := c.cacheOf(ctx, map[client.Object]string{
-		kind.New(): name, &appsv1.StatefulSet{}: workload.BackendName(name), &corev1.Service{}: workload.BackendName(name),
-	})
+	owner, err := c.cacheOf(ctx, map[client.Object]string{kind.New(): name})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	headless, err := c.cacheOf(ctx, map[client.Object]string{&corev1.Service{}: workload.HeadlessName(name)})
-	if err != nil {
-		return err
-	}
-	runner.Reader = byName{Reader: named, headless: headless, name: workload.HeadlessName(name)}
-	return c.start(ctx, named, headless)
+	s := &slots{Reader: owner, ctx: ctx, watch: c.watchSlot, name: name, running: map[workload.Slot]*watched{}}
+	runner.Reader = s
+	return s, c.start(ctx, owner)
 }
 
-// start returns when the caches have been read, or ctx ends.
+// watchSlot reads the objects of a slot from caches, which end with ctx.
+func (c *cluster) watchSlot(
+	ctx context.Context, slot workload.Slot, name string,
+) (named, headless client.Reader, err error) {
+	// A cache holds one name of each kind, and there are two Services.
+	one, err := c.cacheOf(ctx, map[client.Object]string{
+		&appsv1.StatefulSet{}: slot.Name(name), &corev1.Service{}: slot.Name(name),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	other, err := c.cacheOf(ctx, map[client.Object]string{&corev1.Service{}: slot.HeadlessName(name)})
+	if err != nil {
+		return nil, nil, err
+	}
+	return one, other, c.start(ctx, one, other)
+}
+
+// start returns when the caches have been read, or ctx ends. Caches retry in silence.
 func (c *cluster) start(ctx context.Context, caches ...cache.Cache) error {
+	late := time.AfterFunc(readTime, c.late)
+	defer late.Stop()
 	for _, each := range caches {
 		go func() { _ = each.Start(ctx) }() //nolint:errcheck // it ends with ctx, and fails only if started twice
+	}
+	for _, each := range caches {
 		if !each.WaitForCacheSync(ctx) {
 			return ctx.Err()
 		}
@@ -136,21 +147,6 @@ func (c *cluster) ring() {
 	case c.wake <- struct{}{}:
 	default: // a pass is due already
 	}
-}
-
-// byName reads the headless Service from the cache that holds it.
-type byName struct {
-	client.Reader
-	headless client.Reader
-	name     string
-}
-
-// Get reads from the cache that watches the object of that kind and name.
-func (r byName) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if _, ok := obj.(*corev1.Service); ok && key.Name == r.name {
-		return r.headless.Get(ctx, key, obj, opts...)
-	}
-	return r.Reader.Get(ctx, key, obj, opts...)
 }
 
 // mapper knows the runner's kinds, so that it needs no discovery.

@@ -112,11 +112,12 @@ func (t *Target) Run() runconfig.Target { return t.config.Run }
 
 // Observe takes note of what there is of the backend.
 func (t *Target) Observe(now backend.Standing) {
-	if now == (backend.Standing{}) {
+	stands := now.Slots[workload.Slot1]
+	if stands == (backend.Stands{}) {
 		return // nothing was seen
 	}
-	t.openPort.Store(now.PodPort)
-	t.content.Store(&now.Content)
+	t.openPort.Store(stands.PodPort)
+	t.content.Store(&stands.Runs)
 }
 
 // backendContent names what all pods of the backend run, or is era.Mixed. Where the API server cannot be asked nothing
