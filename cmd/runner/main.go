@@ -40,6 +40,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probe"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
 )
 
 // version is set by the linker.
@@ -101,23 +102,19 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	}
 	calls = budget.Listen(calls, memory.Connections, budget.MaxFields)
 	probing = budget.Listen(probing, share.New(health.MaxConnections, share.Half(health.MaxConnections)), health.MaxFields)
-	door := probe.NewDoor()
-	state := &health.State{Metrics: measured(front)}
+	door, own := probe.NewDoor(), probe.NewDoor()
+	var ready []func(context.Context) bool
+	for _, to := range s.targets {
+		ready = append(ready, asking(to, door).Ready)
+	}
+	loop := s.loop(front, own, logger)
+	state := &health.State{Metrics: measured(front), Routing: front.Routing(s.runner.Run.Proxy.Path)}
 	probeServer := state.Server()
 	go proxy.Serve(server, calls, failed)
-	go proxy.Serve(door.Server(front), door, failed)
+	go proxy.Serve(door.Server(front, front.Inside()), door, failed)
+	go proxy.Serve(own.Server(front, front.Own()), own, failed)
 	go proxy.Serve(probeServer, probing, failed)
-	var ready []func(context.Context) bool
-	for path, to := range s.targets {
-		prober := &probe.Prober{Server: to.Run(), Endpoint: to.Endpoint(), Dial: door.Dial, Version: version}
-		ready = append(ready, prober.Ready)
-		if path == s.runner.Run.Proxy.Path { // whose backend it applies
-			loop := backendloop.Loop{
-				Runner: s.runner, UserAgent: userAgent(), Ask: prober.Ask, Observe: to.Observe, Log: logger,
-			}
-			go loop.Run(ctx)
-		}
-	}
+	go loop.Run(ctx)
 	go state.Await(ctx, ready...)
 
 	select {
@@ -134,6 +131,23 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	end(until.Add(lastCalls))
 	logger.Info("drained")
 	return probeServer.Close()
+}
+
+// asking asks a server by a door.
+func asking(to *target.Target, by *probe.Door) *probe.Prober {
+	return &probe.Prober{Server: to.Run(), Endpoint: to.Endpoint(), Dial: by.Dial, Version: version}
+}
+
+// loop applies the backend of the runner's own server, asks it, also before it gets calls, and has the proxy go where
+// the status says.
+func (s settings) loop(front *proxy.Proxy, own *probe.Door, logger *slog.Logger) *backendloop.Loop {
+	path := s.runner.Run.Proxy.Path
+	to := s.targets[path]
+	loop := &backendloop.Loop{
+		Runner: s.runner, UserAgent: userAgent(), Ask: asking(to, own).Ask, Observe: to.Observe, Log: logger,
+	}
+	to.Follow(func(lanes proxy.Lanes) { front.Switch(path, lanes) }, loop.Look)
+	return loop
 }
 
 // front serves all targets. It tells failed where what goes with one cannot be served any more.

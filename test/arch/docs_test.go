@@ -68,7 +68,7 @@ func TestThePassIsDrawnAsItIs(t *testing.T) {
 func TestTheChainIsDrawnAsItIs(t *testing.T) {
 	page, code := read(t, "docs/maintainers/call.md"), read(t, "cmd/runner/internal/proxy/target.go")
 	stages := []string{"metadata", "count"}
-	for _, last := range []string{`translated`, `t\.reverse`} {
+	for _, last := range []string{`to`, `t\.reverse`} {
 		chain := regexp.MustCompile(`pipeline\.Chain\(` + last + `, (.*)\)\n`).FindStringSubmatch(code)
 		if chain == nil {
 			t.Fatalf("there is no chain that ends with %s", last)

@@ -193,7 +193,7 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 	p := proxy.New(proxy.Process{Memory: memory, Log: log}, map[string]proxy.Config{"/mcp": {
 		Upstream: proxy.Fixed(address), Log: log,
 		Authenticate: func(next http.Handler) http.Handler { return pipelinetest.As("X-Login", next) },
-		Translate: func(next, send http.Handler) proxy.Translator {
+		Translate: func(_ *proxy.Upstream, next, send http.Handler) proxy.Translator {
 			config := era.Config{
 				Caller:     func(r *http.Request) string { return r.Header.Get("X-Api-Key") },
 				Credential: proxy.APIKey, Log: log,

@@ -16,6 +16,8 @@ import (
 type State struct {
 	// Metrics, if not nil, answers /metrics.
 	Metrics http.Handler
+	// Routing, if not nil, answers /backend: where the proxy's calls go.
+	Routing http.Handler
 
 	answered atomic.Bool
 	draining atomic.Bool
@@ -32,7 +34,7 @@ func (s *State) Drain() { s.draining.Store(true) }
 
 // Handler serves /livez (200 while the process runs: restarting it would cure
 // no backend) and /readyz (200 after Answered and before Drain, else 503 and
-// the reason as text), and /metrics.
+// the reason as text), /metrics and /backend.
 func (s *State) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
@@ -50,6 +52,9 @@ func (s *State) Handler() http.Handler {
 	})
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
+	}
+	if s.Routing != nil {
+		mux.Handle("GET /backend", s.Routing)
 	}
 	return mux
 }

@@ -25,10 +25,10 @@ func NewDoor() *Door {
 	return d
 }
 
-// Server has the proxy answer at the door.
-func (d *Door) Server(front *proxy.Proxy) *http.Server {
+// Server has the proxy answer at the door: as inside does, which is Inside or Own of it.
+func (d *Door) Server(front *proxy.Proxy, inside http.Handler) *http.Server {
 	server := front.Server()
-	server.Handler = front.Inside()
+	server.Handler = inside
 	return server
 }
 

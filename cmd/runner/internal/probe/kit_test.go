@@ -83,7 +83,7 @@ func proxied(t *testing.T, config target.Config) *bench {
 	}
 	front := proxy.New(proxy.Process{Log: log}, map[string]proxy.Config{config.Run.Proxy.Path: serves})
 	door := NewDoor()
-	inside := door.Server(front)
+	inside := door.Server(front, front.Inside())
 	go func() { _ = inside.Serve(door) }()
 	t.Cleanup(func() { _ = inside.Close() })
 	return &bench{

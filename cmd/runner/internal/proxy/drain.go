@@ -63,8 +63,8 @@ func (p *Proxy) Drain(server *http.Server, times DrainTimes) {
 	defer cancelLast()
 	var ending sync.WaitGroup
 	for _, t := range p.targets {
-		if t.translator != nil {
-			ending.Go(func() { t.translator.Close(last) })
+		for _, u := range t.lanes.Load().all() {
+			ending.Go(func() { u.endSessions(last) })
 		}
 	}
 	ending.Wait()

@@ -65,12 +65,13 @@ func (t *target) endpointOf(response *http.Response, f *flight) io.ReadCloser {
 	caller := callerOf(response.Request)
 	sealing := newEndpoint(response.Body, func(id string) (string, error) {
 		sealed, err := t.config.Keys.Seal(caller, f.route.to.session(f.pod(), id))
+		f.visit(f.route.to)
 		if err != nil {
 			t.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)
 		}
 		return sealed, err
 	})
-	sealing.relative = t.config.BelowPath
+	sealing.relative = t.config.BelowPath || f.request.URL.Path != f.route.to.Path && f.route.to.Path != ""
 	return sealing
 }
 

@@ -39,10 +39,10 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 		// Every call goes to another proxy, or to this one in the same way.
 		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v",
 			keyless).Because(ReasonNoSessions, keyless.Error())
-	case flight.lost(err):
+	case flight.lost(err), flight.route.own != "" && unsent(err) && t.retired(flight.ctx, flight.route.to):
 		return errSessionGone
 	}
-	return t.unreached(cmp.Or(flight.route.to, t.upstream.Load()), err)
+	return t.unreached(cmp.Or(flight.route.to, t.lanes.Load().Active), err)
 }
 
 // unreached is what the client is told of an upstream that gives no answer.

@@ -28,6 +28,9 @@ type flight struct {
 	// began is the pod that got a request which may begin a session: the upstream chooses it.
 	began    netip.AddrPort
 	internal bool // the translator makes it, and not the client: no drain knows it
+	// inside says that it is a question of the process's own, and visits are those that it is counted among, nil for none.
+	inside bool
+	visits *visits
 
 	// What later stages report to earlier ones.
 
@@ -133,6 +136,7 @@ func (t *traffic) end(f *flight) {
 		t.taken--
 	}
 	delete(t.flights, f)
+	f.visits.leave()
 	f.cancel(nil)
 	f.body.End()
 	if f.leave != nil {

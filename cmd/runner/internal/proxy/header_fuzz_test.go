@@ -353,7 +353,7 @@ func newTwoEnds(f *testing.F, trust bool) *twoEnds {
 		Upstream: Fixed(&url.URL{Scheme: "http", Host: "backend:80"}), Log: slog.New(slog.DiscardHandler),
 		AllowedOrigins: []string{"https://app.example.com"}, Hosts: []string{"echo-proxy"}, TrustForwardedHeaders: trust,
 	})
-	transport := p.targets["/mcp"].upstream.Load().transport()
+	transport := p.targets["/mcp"].lanes.Load().Active.transport()
 	transport.DialContext = e.dial
 	transport.ExpectContinueTimeout = time.Millisecond
 	p.targets["/mcp"].reverse.Transport = transport

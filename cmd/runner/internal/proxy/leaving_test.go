@@ -20,7 +20,7 @@ func (sender) Close(context.Context) {}
 func TestASessionLeavesAPodThatEnds(t *testing.T) {
 	b, secret := newBackends(t, 2), secretOf(t)
 	ours := b.before(secret, func(c *Config) {
-		c.Translate = func(_, send http.Handler) Translator { return sender{send} }
+		c.Translate = func(_ *Upstream, _, send http.Handler) Translator { return sender{send} }
 	})
 	knew, stranger := b.before(secret), b.before(secret)
 	knew.open()

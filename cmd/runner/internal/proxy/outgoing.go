@@ -25,14 +25,20 @@ func (*readBody) Close() error { return nil }
 // errLongBody is why a call is not sent.
 var errLongBody = errors.New("the request body is longer than its Content-Length")
 
+// short reports whether gather reads the body of a request.
+func short(request *http.Request) bool {
+	n := request.ContentLength
+	return request.Method == http.MethodPost && n > 0 && n <= longestDirect && request.Header["Expect"] == nil &&
+		request.Body != nil && !request.Close
+}
+
 // gather reads the body of a call that can be made in its goroutine, and puts it in place of the request's. It returns
 // the errors of the body, and errLongBody. Of a call whose body a handler has read, that is the body.
 func gather(request *http.Request, read *pipeline.Body) error {
-	n := request.ContentLength
-	if request.Method != http.MethodPost || n <= 0 || n > longestDirect || request.Header["Expect"] != nil ||
-		request.Body == nil || request.Close {
+	if !short(request) {
 		return nil
 	}
+	n := request.ContentLength
 	defer request.Body.Close() //nolint:errcheck // it was read
 	data, whole := read.Take()
 	if !whole {
@@ -73,8 +79,21 @@ func (b *heldBody) Close() error {
 	return nil
 }
 
+// hold keeps the body of a request open until release, nil for one that has none, or is read before it is sent.
+func hold(request *http.Request) *heldBody {
+	if request.Body == nil || request.Body == http.NoBody || short(request) {
+		return nil
+	}
+	body := &heldBody{ReadCloser: request.Body}
+	request.Body = body
+	return body
+}
+
 // again begins an attempt: what the one before has closed is open.
 func (b *heldBody) again() {
+	if b == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = false
@@ -83,6 +102,9 @@ func (b *heldBody) again() {
 // release has the body closed with the last attempt. That one's transport may still look for the body's end, and takes
 // a body that is closed meanwhile for a failed request.
 func (b *heldBody) release() {
+	if b == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.released = true; b.closed {

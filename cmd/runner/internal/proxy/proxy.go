@@ -38,7 +38,7 @@ type Proxy struct {
 
 	targets map[string]*target // by the path of the MCP endpoint
 	// chain is all stages, and inside the same without who may call and what.
-	chain, inside http.Handler
+	chain, inside, own http.Handler
 
 	draining atomic.Bool
 }
@@ -66,6 +66,7 @@ func New(process Process, targets map[string]Config) *Proxy {
 	}
 	p.chain = p.metrics.count(p.choose(func(t *target) http.Handler { return t.chain }))
 	p.inside = p.metrics.count(p.choose(func(t *target) http.Handler { return t.inside }))
+	p.own = p.metrics.count(p.choose(func(t *target) http.Handler { return t.own }))
 	return p
 }
 
@@ -91,6 +92,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.chain.Serv
 
 // Inside is the proxy without who may call and what, for questions of the process's own.
 func (p *Proxy) Inside() http.Handler { return p.inside }
+
+// Own is the same for questions about the content of the process's own run config, whether or not that gets the calls.
+func (p *Proxy) Own() http.Handler { return p.own }
 
 // Server serves the proxy, behind stages that all targets have. It has no write timeout: a stream lasts as long as
 // both ends want it.

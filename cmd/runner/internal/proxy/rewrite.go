@@ -63,7 +63,6 @@ func APIKey(name string) bool {
 func (t *target) rewrite(r *httputil.ProxyRequest) {
 	f := flightOf(r.Out.Context())
 	to := f.route.to
-	r.Out.URL.Scheme, r.Out.URL.Host = to.url.Scheme, to.url.Host
 	// Parameters are the backend's to parse; ReverseProxy drops what Go's
 	// parser does not like, which would change the call.
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
@@ -83,11 +82,7 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 	case f.route.own != "":
 		r.Out.Header[protocol.HeaderSession] = []string{f.route.own}
 	}
-	if to.Bridged {
-		if who := pipeline.Of(r.In.Context()).Account(); who != "" {
-			r.Out.Header[protocol.HeaderCaller] = []string{who}
-		}
-	}
+	address(r.Out, to)
 	// ReverseProxy passes no trailers of requests on, only their announcement.
 	r.Out.Trailer = nil
 	if to.remote != nil {
@@ -105,6 +100,15 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 	if t.config.TrustForwardedHeaders {
 		restore(r.Out.Header, "X-Forwarded-Host", host)
 		restore(r.Out.Header, "X-Forwarded-Proto", proto)
+	}
+}
+
+// address has a request go to an upstream.
+func address(r *http.Request, to *Upstream) {
+	r.URL.Scheme, r.URL.Host = to.url.Scheme, to.url.Host
+	delete(r.Header, protocol.HeaderCaller)
+	if who := pipeline.Of(r.Context()).Account(); to.Bridged && who != "" {
+		r.Header[protocol.HeaderCaller] = []string{who}
 	}
 }
 

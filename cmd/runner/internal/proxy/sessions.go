@@ -15,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
-// rolloutTime is for how long ids are taken that a proxy gave which was told of other
-// content: while one rolls out, proxies of both serve, and pods of both.
+// rolloutTime is for how long ids are taken that a proxy gave which was told of other content, where the server's
+// status does not say which contents there are: while one rolls out, proxies of both serve, and pods of both.
 const rolloutTime = 10 * time.Minute
 
 // route is where a request has to go.
@@ -37,13 +37,16 @@ type route struct {
 }
 
 // route sends each request on to where its session is. It comes after who calls has been found out.
-func (t *target) route(next http.Handler) http.Handler {
+func (t *target) route(way *way, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := flightOf(r.Context())
 		var fault *jsonrpc.Fault
-		if f.route, fault = t.findRoute(r, f.internal); fault != nil {
+		if f.route, fault = t.findRoute(r, way.holds.Load(), f.internal); fault != nil {
 			Answer(w, fault, nil)
 			return
+		}
+		if f.route.own != "" {
+			f.visit(f.route.to)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -51,17 +54,12 @@ func (t *target) route(next http.Handler) http.Handler {
 
 // findRoute finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
-func (t *target) findRoute(r *http.Request, internal bool) (found route, fault *jsonrpc.Fault) {
-	to := t.upstream.Load()
+func (t *target) findRoute(r *http.Request, to *Upstream, internal bool) (found route, fault *jsonrpc.Fault) {
 	if found.to = to; t.config.Keys == nil {
 		return found, nil
 	}
-	ids, sse := r.Header[protocol.HeaderSession], sseIDs(r)
-	found.sse = len(sse) > 0
-	// A PUT is an answer of Deny's to what was posted there.
-	if found.sse && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !internal {
-		ids = append(ids[:len(ids):len(ids)], sse...)
-	}
+	ids, sse := sessionIDs(r, internal)
+	found.sse = sse
 	switch {
 	case len(ids) == 0:
 		found.opensSSE = to.pods != nil && opensSSE(r)
@@ -88,7 +86,7 @@ func (t *target) findRoute(r *http.Request, internal bool) (found route, fault *
 		found.brief = true
 	case to.pods != nil:
 		found.brief, fault = t.atPod(r.Context(), to, s)
-	case s.Content != session.Content(to.Content): // it was begun with another server, whose ids are not for this one
+	case s.Content != session.Content(to.Hash): // it was begun with another server, whose ids are not for this one
 		fault = errSessionUnknown
 	}
 	return found, fault
@@ -97,12 +95,13 @@ func (t *target) findRoute(r *http.Request, internal bool) (found route, fault *
 // atPod judges whether the pod of a session is still there, and whether that is known for so short that it may be gone.
 func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (brief bool, fault *jsonrpc.Fault) {
 	now := to.now()
-	if s.Content != session.Content(to.Content) && now.Sub(s.Issued) > rolloutTime &&
-		now.Sub(t.proxy.started) > rolloutTime {
+	if s.Content != session.Content(to.Hash) && t.outlived(to, s, now) {
 		return false, errSessionGone
 	}
 	has, some, err := to.pods.has(ctx, s.Pod.Addr())
 	switch {
+	case (err != nil || !has && !some) && t.retired(ctx, to):
+		fault = errSessionGone
 	case err != nil:
 		fault = t.unreached(to, err)
 	case !has && some && (now.Sub(s.Issued) > dnsMemory || to.pods.hasLeft(s.Pod.Addr())):
@@ -111,6 +110,24 @@ func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (br
 		fault = t.unreached(to, errNoPods)
 	}
 	return !has, fault
+}
+
+// outlived reports whether sessions of other content than an upstream has are over: once no pod of that can be left.
+func (t *target) outlived(to *Upstream, s session.Session, now time.Time) bool {
+	if t.lanes.Load().Stated {
+		return to.Alone
+	}
+	return now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime
+}
+
+// sessionIDs are the sessions that a request names, and whether its query does.
+func sessionIDs(r *http.Request, internal bool) (ids []string, sse bool) {
+	ids, inQuery := r.Header[protocol.HeaderSession], sseIDs(r)
+	// A PUT is an answer of Deny's to what was posted there.
+	if sse = len(inQuery) > 0; sse && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !internal {
+		ids = append(ids[:len(ids):len(ids)], inQuery...)
+	}
+	return ids, sse
 }
 
 var (
@@ -142,6 +159,12 @@ func (f *flight) lost(err error) bool {
 		return false
 	}
 	return f.route.brief || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH)
+}
+
+// unsent reports whether a request failed because nobody was there to take it.
+func unsent(err error) bool {
+	var dns *net.DNSError
+	return undialled(err) || errors.Is(err, errNoPods) || errors.As(err, &dns)
 }
 
 // undialled reports whether a request failed before anything of it was sent.

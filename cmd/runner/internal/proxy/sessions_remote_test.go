@@ -19,7 +19,7 @@ func (b *backends) beforeRemote(secret, content string) *bench {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	sealing := func(c *Config) { c.Upstream = Elsewhere(to); c.Upstream.Content = content }
+	sealing := func(c *Config) { c.Upstream = Elsewhere(to); c.Upstream.Hash = content }
 	config := b.sealed(secret, sealing)
 	return front(b.t, config, b.pods[0].URL)
 }

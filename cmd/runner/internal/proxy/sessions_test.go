@@ -166,7 +166,7 @@ func (b *backends) before(secret string, change ...func(*Config)) *bench {
 // sealed is the configuration of such a proxy.
 func (b *backends) sealed(secret string, change ...func(*Config)) Config {
 	config := Config{Keys: session.Follow(secret, "echo-session", "uid-1"), Upstream: fixed(b.t, b.pods[0].URL)}
-	config.Upstream.Content = "0123456789abcdef"
+	config.Upstream.Hash = "0123456789abcdef"
 	config.Authenticate = func(next http.Handler) http.Handler {
 		return pipelinetest.As("X-Caller", next)
 	}
@@ -413,7 +413,7 @@ func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 // During a rollout proxies of old and new content serve the same pods.
 func TestASessionOutlivesOtherContentForAWhile(t *testing.T) {
 	b, secret := newBackends(t, 1), secretOf(t)
-	before, after := b.before(secret), b.before(secret, func(c *Config) { c.Upstream.Content = "fedcba9876543210" })
+	before, after := b.before(secret), b.before(secret, func(c *Config) { c.Upstream.Hash = "fedcba9876543210" })
 	id, _ := before.open()
 	other, _ := after.open()
 	answered(t, after.in(id, http.MethodPost, "x"))

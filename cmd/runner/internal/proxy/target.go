@@ -22,8 +22,10 @@ type Config struct {
 	// BelowPath says that clients call the proxy below a path which their Ingress removes: a URL that leads them back is
 	// relative then.
 	BelowPath bool
-	// Upstream is where calls go.
+	// Upstream is where calls go, with what the process knows of itself: Switch tells what is known of it later.
 	Upstream *Upstream
+	// Look, if not nil, has what the server's status says read anew, and told by Switch, before it returns.
+	Look func(context.Context)
 	// AllowedOrigins are values of the Origin header that are let in.
 	AllowedOrigins []string
 	// Hosts are host names, without port, by which this proxy is known: under
@@ -39,8 +41,9 @@ type Config struct {
 	// not pass on; nil for nothing.
 	Authenticate, Authorize pipeline.Stage
 	// Translate, if not nil, stands between these and the backend: it passes requests on to next, and makes requests of
-	// its own with send. Where the backend leads a request of its own to another path, the refusal says so: Location.
-	Translate func(next, send http.Handler) Translator
+	// its own with send. Where the backend leads a request of its own to another path, the refusal says so: Location. Each
+	// upstream has its own.
+	Translate func(to *Upstream, next, send http.Handler) Translator
 	// Keys, if not nil, seal the ids of sessions. Without them ids pass as they are.
 	Keys *session.Keys
 	// Log receives changes of the upstream's reachability, and what goes wrong with one stream.
@@ -59,12 +62,13 @@ type target struct {
 	proxy   *Proxy
 	config  Config
 	origins *origins
-	// upstream is where calls go from now on: another one may replace it. The stage route reads it, once for a call.
-	upstream atomic.Pointer[Upstream]
-	reverse  *httputil.ReverseProxy
-	// chain is all stages but those of the process, and inside the same without who may call and what.
-	chain, inside http.Handler
-	translator    Translator // nil for none
+	// lanes are where calls go from now on: others may replace them. The stage lane reads them, once for a call.
+	lanes     atomic.Pointer[Lanes]
+	switching switching
+	reverse   *httputil.ReverseProxy
+	// chain is all stages but those of the process, and inside the same without who may call and what, for questions of
+	// the process's own: own are those for the content of its own run config.
+	chain, inside, own http.Handler
 }
 
 // flushInterval is how long a part of an answer of stated length is held back at
@@ -74,11 +78,9 @@ const flushInterval = 50 * time.Millisecond
 
 func newTarget(p *Proxy, config Config) *target {
 	t := &target{proxy: p, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
-	t.upstream.Store(config.Upstream)
-	config.Upstream.standard = p.process.StandardClient
 	t.reverse = &httputil.ReverseProxy{
 		Rewrite:        t.rewrite,
-		Transport:      routed{},
+		Transport:      carried{t},
 		FlushInterval:  flushInterval,
 		BufferPool:     p.buffers,
 		ModifyResponse: t.response,
@@ -87,12 +89,21 @@ func newTarget(p *Proxy, config Config) *target {
 		// broke; both are in the caller's hands already.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	translated := pipeline.Chain(t.reverse, t.translate, t.route, offerTakeover)
-	chain := func(authenticate, admit, authorize pipeline.Stage) http.Handler {
-		return pipeline.Chain(translated, t.gate, t.track, authenticate, admit, authorize)
+	t.switchTo(&Lanes{Active: config.Upstream})
+	chain := func(to http.Handler, authenticate, admit, authorize pipeline.Stage) http.Handler {
+		return pipeline.Chain(to, t.gate, t.track, authenticate, admit, authorize)
 	}
-	t.chain, t.inside = chain(config.Authenticate, t.admit, config.Authorize), chain(nil, nil, nil)
+	t.chain = chain(t.lane(false), config.Authenticate, t.admit, config.Authorize)
+	t.inside, t.own = chain(t.lane(false), insider, nil, nil), chain(t.lane(true), insider, nil, nil)
 	return t
+}
+
+// prepare makes the stages of an upstream, whatever content it holds.
+func (t *target) prepare(u *Upstream) {
+	u.standard = t.proxy.process.StandardClient
+	translate := func(next http.Handler) http.Handler { return t.translate(u, next) }
+	route := func(next http.Handler) http.Handler { return t.route(u.way, next) }
+	u.stages = pipeline.Chain(t.reverse, translate, route, offerTakeover)
 }
 
 // gate refuses what is no request of MCP, or comes from a page that may not send it.
@@ -193,11 +204,11 @@ func (t *target) admit(next http.Handler) http.Handler {
 // translate has clients of either era of MCP use the backend. What the translator asks the backend itself is no
 // client's request: a drain waits for the client's, and ends that. What it asked for ends by itself, after the backend
 // has been told.
-func (t *target) translate(next http.Handler) http.Handler {
+func (t *target) translate(to *Upstream, next http.Handler) http.Handler {
 	if t.config.Translate == nil {
 		return next
 	}
-	t.translator = t.config.Translate(next, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	to.translator = t.config.Translate(to, next, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := r.Body.(*pipeline.Body)
 		flight := t.proxy.traffic.flight(r.Context(), r, body)
 		defer flight.body.End()
@@ -205,5 +216,13 @@ func (t *target) translate(next http.Handler) http.Handler {
 		flight.internal = true
 		next.ServeHTTP(w, r.WithContext(flight.ctx))
 	}))
-	return t.translator
+	return to.translator
+}
+
+// insider says that a request is the process's own.
+func insider(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flightOf(r.Context()).inside = true
+		next.ServeHTTP(w, r)
+	})
 }

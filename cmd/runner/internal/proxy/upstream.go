@@ -14,14 +14,31 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
-// Upstream is where the calls of a target go, and what they find there: it is replaced as a whole. It carries requests
-// on connections of its own. Make it with Service, Fixed, Elsewhere or Peers.
+// Upstream is content of a backend, or a server elsewhere, and the way there: it is replaced as a whole. Make it with
+// Service, Fixed, Elsewhere or Peers, and other content in the same place with Holds.
 type Upstream struct {
-	// Content is the hash of what the backend's pods are to run, or of where the server elsewhere is.
-	Content string
+	Content
+	*way
+	// sessions are those of this content.
+	sessions *visits
+}
+
+// Content is what an upstream holds.
+type Content struct {
+	// Hash is that of what the backend's pods are to run, or of where the server elsewhere is.
+	Hash string
 	// Bridged has the upstream told who has a share: it is a bridge, and bounds what one caller has of it.
 	Bridged bool
+	// Slot is the place of the backend, 0 where there is one alone.
+	Slot int32
+	// Path is that of the MCP endpoint there, empty where it is the target's.
+	Path string
+	// Alone says that all pods of the upstream are of this content.
+	Alone bool
+}
 
+// way leads to an upstream, whatever content is there. It carries requests on connections of its own.
+type way struct {
 	url    *url.URL                    // scheme and host:port, as the upstream is told (Host)
 	pods   *pods                       // that keep sessions; nil for a server elsewhere, which keeps them itself
 	remote *remote.Server              // nil unless the server is elsewhere
@@ -38,7 +55,16 @@ type Upstream struct {
 
 	// answered is whether it has answered since the start, and unreachable whether the last request found nobody.
 	answered, unreachable atomic.Bool
+
+	// stages are those of a call behind the choice of a lane, nil before they are made; translator is among them, nil for
+	// none, and holds is the content that they find.
+	stages     http.Handler
+	translator Translator
+	holds      atomic.Pointer[Upstream]
 }
+
+// Holds is other content in the place of that which was there.
+func (u *Upstream) Holds(content Content) *Upstream { return &Upstream{Content: content, way: u.way} }
 
 // Service is a backend behind a Service, whose host:port backends are told, and whole is the same for a resolver. Pods
 // is the host:port whose addresses are those of the pods that are ready. A pod may listen on another port than that, as
@@ -69,7 +95,9 @@ func Peers(self netip.AddrPort, keys *session.Keys) *Upstream {
 }
 
 func newUpstream(to *url.URL, pods *pods, dialer *remote.Dialer) *Upstream {
-	return &Upstream{url: to, pods: pods, dialer: dialer, life: connectionLife, handshake: peerHandshake}
+	return &Upstream{way: &way{
+		url: to, pods: pods, dialer: dialer, life: connectionLife, handshake: peerHandshake,
+	}}
 }
 
 // dialing connects to a host:port by its whole name.
@@ -82,7 +110,7 @@ func (u *Upstream) Host() string { return u.url.Host }
 
 // session is one that is there, and begins now.
 func (u *Upstream) session(pod netip.AddrPort, id string) session.Session {
-	return session.Session{Pod: pod, ID: id, Issued: u.now(), Content: session.Content(u.Content)}
+	return session.Session{Pod: pod, ID: id, Issued: u.now(), Content: session.Content(u.Hash)}
 }
 
 // reachable reports whether it has answered, and the last request found it.
@@ -93,12 +121,4 @@ func (u *Upstream) now() time.Time {
 		return u.pods.now()
 	}
 	return time.Now()
-}
-
-// routed carries each request to the upstream of its route.
-type routed struct{}
-
-// RoundTrip implements http.RoundTripper.
-func (routed) RoundTrip(request *http.Request) (*http.Response, error) {
-	return flightOf(request.Context()).route.to.RoundTrip(request)
 }

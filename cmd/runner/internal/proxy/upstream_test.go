@@ -35,8 +35,8 @@ func TestACallEndsWhereItWasRoutedTo(t *testing.T) {
 		t.Fatalf("it begins with %q", got)
 	}
 	next := fixed(t, after.URL)
-	next.Content = "fedcba9876543210"
-	b.target.upstream.Store(next)
+	next.Hash = "fedcba9876543210"
+	b.proxy.Switch("/mcp", Lanes{Active: next})
 	if got := text(t, b.call(http.MethodPost, "/mcp", "x")); got != "after" {
 		t.Errorf("the next call is answered by %q", got)
 	}

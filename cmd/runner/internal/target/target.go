@@ -5,26 +5,19 @@
 package target
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
-	"github.com/freehold-dev/freehold/controllers/backend"
-	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -54,14 +47,13 @@ type Target struct {
 	public  *url.URL
 	// keys are those of the server's sessions.
 	keys *session.Keys
-	// upstream is where calls go.
+	// places are where the backend is, and upstream is where calls go first. Slotted says that the server's status tells
+	// where they go then.
+	places   places
 	upstream *proxy.Upstream
+	slotted  bool
 	// remote is the server elsewhere, nil for one with a backend.
 	remote *remote.Server
-	// openPort is the port of the headless Service, 0 until it was seen.
-	openPort atomic.Int32
-	// content names what all pods of the backend run, nil until it was seen.
-	content atomic.Pointer[string]
 	// podIP is Config.PodIP.
 	podIP netip.Addr
 }
@@ -75,6 +67,7 @@ func New(config Config) (*Target, error) {
 		domains: domainsOf(config.Resolv, run.Server.Namespace),
 		keys:    session.Follow(config.KeysDir, run.Proxy.SessionSecret, run.Server.UID),
 	}
+	t.places.known = map[workload.Slot]*place{workload.Slot1: {}}
 	var err error
 	if t.public, err = url.Parse(run.Proxy.PublicURL); err != nil {
 		t.public = &url.URL{}
@@ -98,36 +91,14 @@ func New(config Config) (*Target, error) {
 		}
 		t.upstream = proxy.Fixed(to)
 	default:
-		name, port := run.Server.Name, strconv.Itoa(runconfig.CallPort)
-		t.upstream = proxy.Service(net.JoinHostPort(workload.BackendName(name), port),
-			net.JoinHostPort(t.fqdn(workload.BackendName(name)), port),
-			net.JoinHostPort(t.fqdn(workload.HeadlessName(name)), strconv.Itoa(int(run.Backend.PodPort()))),
-			podtemplate.PortMCP, t.openPort.Load)
+		first := t.place(workload.Slot1, run.Backend.PodPort())
+		t.places.known[workload.Slot1], t.upstream, t.slotted = first, first.upstream, true
 	}
 	return t, nil
 }
 
 // Run is the server's part of the run config.
 func (t *Target) Run() runconfig.Target { return t.config.Run }
-
-// Observe takes note of what there is of the backend.
-func (t *Target) Observe(now backend.Standing) {
-	stands := now.Slots[workload.Slot1]
-	if stands == (backend.Stands{}) {
-		return // nothing was seen
-	}
-	t.openPort.Store(stands.PodPort)
-	t.content.Store(&stands.Runs)
-}
-
-// backendContent names what all pods of the backend run, or is era.Mixed. Where the API server cannot be asked nothing
-// is known of replacements.
-func (t *Target) backendContent() string {
-	if content := t.content.Load(); content != nil {
-		return cmp.Or(*content, era.Mixed)
-	}
-	return ""
-}
 
 // Proxy is what a proxy needs to serve the server, and the login, nil where everybody may call. It fails for policies
 // that cannot be read.
@@ -140,13 +111,14 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	if err != nil {
 		return proxy.Config{}, nil, err
 	}
-	t.upstream.Content, t.upstream.Bridged = t.wantedContent(), t.config.Run.Bridged()
+	t.upstream.Content = proxy.Content{Hash: t.wantedContent(), Bridged: t.config.Run.Bridged()}
 	settings := t.config.Run.Proxy
 	config := proxy.Config{
 		Authorize:             authorize,
 		Translate:             t.translate(login != nil, log),
 		BelowPath:             strings.Trim(t.public.Path, "/") != "",
 		Upstream:              t.upstream,
+		Look:                  t.look,
 		AllowedOrigins:        settings.AllowedOrigins,
 		Hosts:                 t.hosts(),
 		TrustForwardedHeaders: settings.TrustForwardedHeaders,

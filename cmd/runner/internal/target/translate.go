@@ -16,16 +16,19 @@ import (
 
 // translate is what lets clients of either era of MCP use the backend. It stands behind the policies: they judge what
 // a client sent, and filter what it gets.
-func (t *Target) translate(loggedIn bool, log *slog.Logger) func(next, send http.Handler) proxy.Translator {
-	probeTime, trusts := time.Duration(0), t.config.Run.Proxy.TrustForwardedHeaders
-	if t.config.Run.Bridged() {
-		probeTime = era.BridgePatience
-	}
-	return func(next, send http.Handler) proxy.Translator {
+func (t *Target) translate(
+	loggedIn bool, log *slog.Logger,
+) func(to *proxy.Upstream, next, send http.Handler) proxy.Translator {
+	trusts := t.config.Run.Proxy.TrustForwardedHeaders
+	return func(to *proxy.Upstream, next, send http.Handler) proxy.Translator {
+		probeTime := time.Duration(0)
+		if to.Bridged {
+			probeTime = era.BridgePatience
+		}
 		return era.New(era.Config{
 			Caller:     func(r *http.Request) string { return identity(r, loggedIn, trusts) },
 			Credential: func(name string) bool { return credential(name, trusts) },
-			Content:    t.backendContent,
+			Content:    t.runsAt(to),
 			ProbeTime:  probeTime,
 			Log:        log,
 		}, next, send)

@@ -1,0 +1,104 @@
+package era_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+)
+
+// inLanes is a proxy in front of two backends, each with a translator of its own.
+func inLanes(t *testing.T, of ...*backend) (lanes []*proxy.Upstream, p *proxy.Proxy, endpoint string) {
+	t.Helper()
+	for i, b := range of {
+		at, err := url.Parse(b.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := proxy.Fixed(at)
+		u.Content = proxy.Content{Hash: []string{"0123456789abcdef", "fedcba9876543210"}[i], Alone: true}
+		lanes = append(lanes, u)
+	}
+	keys, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	if err := os.WriteFile(filepath.Join(keys, "current"), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = proxy.New(proxy.Process{Log: log}, map[string]proxy.Config{"/mcp": {
+		Upstream: lanes[0], Keys: session.Follow(keys, "echo-session", "uid-1"), Log: log,
+		Translate: func(_ *proxy.Upstream, next, send http.Handler) proxy.Translator {
+			return era.New(era.Config{Caller: func(*http.Request) string { return "" }, Log: log}, next, send)
+		},
+	}})
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = p.Server()
+	server.Start()
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return lanes, p, server.URL + "/mcp"
+}
+
+// Content of one era takes over from content of the other: clients of both eras find the one that gets the calls, and
+// who has a session with the other keeps it until that is gone.
+func TestContentOfAnotherEraTakesOver(t *testing.T) {
+	before, after := newBackend(t, legacyOnly), newBackend(t, modernOnly)
+	lanes, p, endpoint := inLanes(t, before, after)
+	first, second := lanes[0], lanes[1]
+	p.Switch("/mcp", proxy.Lanes{Active: first, Others: []*proxy.Upstream{second}, Stated: true})
+
+	call := func(client *mcp.ClientSession, name string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := client.CallTool(ctx, &mcp.CallToolParams{
+			Name: "echo", Arguments: map[string]any{"text": name},
+		}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// to checks how many calls each has got since the last time.
+	var had [2]int
+	to := func(when string, want ...int) {
+		t.Helper()
+		for i, b := range []*backend{before, after} {
+			if got := len(b.got("tools/call")); got-had[i] != want[i] {
+				t.Errorf("%s: content %d got %d calls, want %d", when, i, got-had[i], want[i])
+			} else {
+				had[i] = got
+			}
+		}
+	}
+	legacy, newer := connect(t, endpoint, protocol.Legacy, nil), connect(t, endpoint, "", nil)
+	call(legacy, "a session")
+	call(newer, "translated")
+	to("before", 2, 0)
+	if n := len(after.received); n > 0 {
+		t.Errorf("what is not to get calls yet has got %d requests", n)
+	}
+
+	p.Switch("/mcp", proxy.Lanes{Active: second, Others: []*proxy.Upstream{first}, Stated: true})
+	call(newer, "as it is")
+	to("a modern client", 0, 1)
+	call(legacy, "a session of before")
+	to("a session of before", 1, 0)
+	call(connect(t, endpoint, protocol.Legacy, nil), "a legacy client that comes")
+	to("a legacy client that comes", 0, 1)
+
+	p.Switch("/mcp", proxy.Lanes{Active: second, Stated: true})
+	for end := time.Now().Add(patience); len(before.got(http.MethodDelete)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the session that the proxy held is not ended")
+		}
+	}
+}

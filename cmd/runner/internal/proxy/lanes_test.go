@@ -1,0 +1,326 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
+)
+
+// twoContents are two contents of a backend with a pod each, and a proxy that is to call the first.
+type twoContents struct {
+	*bench
+	pods     [2]*pod
+	resolves [2]*backends
+	contents [2]*Upstream
+}
+
+// names by which they are known.
+var hashes = [2]string{"0123456789abcdef", "fedcba9876543210"}
+
+func twoOf(t *testing.T, change ...func(*Config)) *twoContents {
+	t.Helper()
+	two := &twoContents{}
+	for i := range two.pods {
+		b := &backends{t: t}
+		two.pods[i], two.resolves[i] = b.start(netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + 10*i)})), b
+	}
+	two.bench = two.resolves[0].before(secretOf(t), change...)
+	other := fixed(t, two.pods[1].URL)
+	other.pods.lookup = two.resolves[1].lookup
+	other.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, other.Host(), "")
+	for i, u := range []*Upstream{two.upstream, other} {
+		two.contents[i] = u.Holds(Content{Hash: hashes[i], Slot: int32(i + 1), Path: "/mcp", Alone: true}) //nolint:gosec // few
+	}
+	return two
+}
+
+// to has the calls go to one of the contents, while the other is there too.
+func (two *twoContents) to(active int) {
+	two.proxy.Switch("/mcp", Lanes{
+		Active: two.contents[active], Others: []*Upstream{two.contents[1-active]}, Stated: true,
+	})
+}
+
+// alone has one of the contents be all that there is.
+func (two *twoContents) alone(active int) {
+	two.proxy.Switch("/mcp", Lanes{Active: two.contents[active], Stated: true})
+}
+
+// end ends a content's pods, its Services and all connections.
+func (two *twoContents) end(content int) { two.resolves[content].stop(two.pods[content]) }
+
+// modernCall are the headers of a call of the modern era.
+var modernCall = []string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call"}
+
+// who sends a call, of each kind that goes to the active content, and returns the address of the pod that answered it.
+func (two *twoContents) who(kind string) (address string) {
+	two.t.Helper()
+	switch kind {
+	case "begins a session":
+		_, address = two.open()
+	case "a long call":
+		response := two.call(http.MethodPost, "/mcp", strings.Repeat("x", 2*longestDirect), modernCall...)
+		address = answered(two.t, response)["pod"]
+	case "a modern call":
+		address = answered(two.t, two.call(http.MethodPost, "/mcp", "x", modernCall...))["pod"]
+	}
+	return address
+}
+
+var kinds = []string{"begins a session", "a long call", "a modern call"}
+
+// A candidate gets no call before the switch, and what it replaces none that begins after it, whatever is on its way
+// meanwhile; sessions stay.
+func TestCallsMoveAtTheSwitch(t *testing.T) {
+	two := twoOf(t)
+	two.to(0)
+	id, at := two.open()
+	if at != two.pods[0].address.String() {
+		t.Fatalf("the session began at %s", at)
+	}
+	const before, meanwhile, after = -1, 0, 1
+	var phase atomic.Int32
+	var calls [3]atomic.Int32
+	phase.Store(before)
+	ctx, stop := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	for _, kind := range append(kinds, "of the session") {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				began, want := phase.Load(), ""
+				if kind == "of the session" {
+					if got := answered(t, two.in(id, http.MethodPost, "x"))["pod"]; got != at {
+						t.Errorf("a call of the session is answered by %s", got)
+					}
+					continue
+				}
+				got := two.who(kind)
+				switch {
+				case phase.Load() == before:
+					want = two.pods[0].address.String()
+				case began == after:
+					want = two.pods[1].address.String()
+				}
+				if calls[began+1].Add(1); want != "" && got != want {
+					t.Errorf("%s, begun in phase %d: answered by %s, want %s", kind, began, got, want)
+				}
+			}
+		})
+	}
+	enough := func(of *atomic.Int32) {
+		for end := time.Now().Add(patience); of.Load() < 60 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		}
+	}
+	enough(&calls[before+1])
+	phase.Store(meanwhile)
+	two.to(1)
+	phase.Store(after)
+	enough(&calls[after+1])
+	stop()
+	callers.Wait()
+}
+
+// Who had a session of content that is gone is told that it is gone, and not that something is broken.
+func TestSessionsOfContentThatIsGone(t *testing.T) {
+	for name, ended := range map[string]bool{"its pods still end": false, "its pods are gone": true} {
+		t.Run(name, func(t *testing.T) {
+			two := twoOf(t)
+			two.to(0)
+			id, _ := two.open()
+			two.to(1)
+			answered(t, two.in(id, http.MethodPost, "x"))
+			if ended {
+				two.end(0)
+			}
+			two.alone(1)
+			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+				wantFault(t, two.in(id, method, ""), http.StatusNotFound, CodeSessionNotFound, "is gone")
+			}
+			if _, at := two.open(); at != two.pods[1].address.String() {
+				t.Errorf("the next one begins at %s", at)
+			}
+		})
+	}
+}
+
+// Content that replaces other content in its place leaves the sessions at pods that are still there, as long as there
+// may be any.
+func TestSessionsOfContentThatIsReplacedInItsPlace(t *testing.T) {
+	two := twoOf(t)
+	two.alone(0)
+	id, _ := two.open()
+	next := two.contents[0].Holds(Content{Hash: hashes[1], Slot: 1, Path: "/mcp"})
+	two.proxy.Switch("/mcp", Lanes{Active: next, Stated: true})
+	two.upstream.pods.now = func() time.Time { return time.Now().Add(2 * rolloutTime) }
+	two.proxy.started = time.Now().Add(-2 * rolloutTime)
+	answered(t, two.in(id, http.MethodPost, "x"))
+	newer, _ := two.open()
+	next = next.Holds(Content{Hash: hashes[1], Slot: 1, Path: "/mcp", Alone: true})
+	two.proxy.Switch("/mcp", Lanes{Active: next, Stated: true})
+	wantFault(t, two.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+	answered(t, two.in(newer, http.MethodPost, "x"))
+}
+
+// A proxy that believes in content that is gone looks once, and loses no call.
+func TestAProxyWhoseStatusIsOld(t *testing.T) {
+	for _, kind := range append(kinds, "of a session") {
+		var looks atomic.Int32
+		var two *twoContents
+		two = twoOf(t, func(c *Config) {
+			c.Look = func(context.Context) {
+				looks.Add(1)
+				two.alone(1)
+			}
+		})
+		two.alone(0)
+		id, _ := two.open()
+		two.end(0)
+		two.upstream.dialer.Present.Store(false) // which is what a dial that fails for a while leaves
+		two.upstream.pods.tried = time.Time{}
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				if kind == "of a session" {
+					response := two.in(id, http.MethodPost, "x")
+					if _, _ = io.Copy(io.Discard, response.Body); response.StatusCode != http.StatusNotFound {
+						t.Errorf("%s: status %d", kind, response.StatusCode)
+					}
+					return
+				}
+				if got := two.who(kind); got != two.pods[1].address.String() {
+					t.Errorf("%s: answered by %q", kind, got)
+				}
+			})
+		}
+		callers.Wait()
+		if got := looks.Load(); got != 1 && kind != "of a session" || got > 1 {
+			t.Errorf("%s: it looked %d times", kind, got)
+		}
+	}
+}
+
+// The server is not read for each call that finds nobody.
+func TestAProxyLooksNowAndThen(t *testing.T) {
+	var looks atomic.Int32
+	two := twoOf(t, func(c *Config) { c.Look = func(context.Context) { looks.Add(1) } })
+	two.alone(0)
+	two.end(0)
+	two.upstream.pods.tried = time.Time{}
+	for range 10 {
+		response := two.call(http.MethodPost, "/mcp", "x", modernCall...)
+		if _, _ = io.Copy(io.Discard, response.Body); response.StatusCode < http.StatusInternalServerError {
+			t.Errorf("status %d", response.StatusCode)
+		}
+	}
+	if got := looks.Load(); got != 1 {
+		t.Errorf("it looked %d times", got)
+	}
+}
+
+// What each content is called by is its own: path, and whether it is a bridge.
+func TestAContentIsCalledAsItWantsTo(t *testing.T) {
+	two := twoOf(t)
+	var seen atomic.Pointer[http.Request]
+	two.pods[1].Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen.Store(r) })
+	two.contents[1] = two.contents[1].Holds(Content{Hash: hashes[1], Slot: 2, Path: "/other", Bridged: true})
+	two.to(1)
+	text(t, two.call(http.MethodPost, "/mcp?x=1", "x", append(modernCall, "X-Caller", "alice")...))
+	if r := seen.Load(); r == nil || r.URL.String() != "/other?x=1" || r.Header.Get(protocol.HeaderCaller) == "" {
+		t.Errorf("it gets %+v", r)
+	}
+	two.to(0)
+	if got := two.who("a modern call"); got != two.pods[0].address.String() {
+		t.Errorf("answered by %s", got)
+	}
+}
+
+// told is what a proxy tells of where its calls go.
+func (two *twoContents) told() (got struct {
+	Active   *struct{ Slot, Hash any }
+	Sessions map[string]time.Time
+},
+) {
+	two.t.Helper()
+	w := httptest.NewRecorder()
+	two.proxy.Routing("/mcp").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/backend", http.NoBody))
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		two.t.Fatalf("%s: %v", w.Body, err)
+	}
+	return got
+}
+
+// A proxy tells to which content its calls go, and when it saw a session of each; what it asks itself is no session.
+func TestAProxyTellsWhereItsCallsGo(t *testing.T) {
+	two := twoOf(t)
+	if got := two.told(); got.Active != nil || len(got.Sessions) != 0 {
+		t.Errorf("while the status says nothing: %+v", got)
+	}
+	two.to(0)
+	for _, inside := range []http.Handler{two.proxy.Inside(), two.proxy.Own()} {
+		ask := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(initialize))
+		inside.ServeHTTP(httptest.NewRecorder(), ask)
+	}
+	two.who("a modern call")
+	if got := two.told(); got.Active == nil || got.Active.Slot != 1.0 || got.Active.Hash != hashes[0] ||
+		len(got.Sessions) != 0 {
+		t.Errorf("before the first session: %+v", got)
+	}
+	id, _ := two.open()
+	two.to(1)
+	if got := two.told(); got.Active.Slot != 2.0 || got.Active.Hash != hashes[1] || len(got.Sessions) != 1 ||
+		time.Since(got.Sessions[hashes[0]]) > patience {
+		t.Errorf("with a session: %+v", got)
+	}
+	ago := time.Now().Add(-time.Hour).Unix()
+	seen := two.target.lanes.Load().Others[0].sessions
+	seen.last.Store(ago)
+	if got := two.told().Sessions[hashes[0]].Unix(); got != ago {
+		t.Errorf("it was seen at %d, want %d", got, ago)
+	}
+	stream := two.in(id, http.MethodGet, "")
+	nextEvent(t, bufio.NewReader(stream.Body))
+	if got := two.told().Sessions[hashes[0]]; time.Since(got) > patience {
+		t.Errorf("with an open stream: %s", got)
+	}
+	_ = stream.Body.Close()
+	for end := time.Now().Add(patience); seen.open.Load() != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	if seen.open.Load() != 0 || seen.last.Load() == ago {
+		t.Error("a stream that has ended is not counted as such")
+	}
+	if two.alone(1); len(two.told().Sessions) != 0 {
+		t.Errorf("of content that is gone: %+v", two.told())
+	}
+}
+
+// The process asks the content of its own run config before that gets calls.
+func TestACandidateIsAskedByItsProxyAlone(t *testing.T) {
+	two := twoOf(t)
+	two.contents[0], two.contents[1] = two.contents[0].Holds(Content{Hash: "other", Slot: 1}),
+		two.contents[1].Holds(Content{Hash: hashes[0], Slot: 2})
+	two.to(0)
+	for name, tc := range map[string]struct {
+		asked http.Handler
+		want  int
+	}{"inside": {two.proxy.Inside(), 0}, "own": {two.proxy.Own(), 1}, "a caller": {two.proxy, 0}} {
+		w := httptest.NewRecorder()
+		ask := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("x"))
+		tc.asked.ServeHTTP(w, ask)
+		if !strings.Contains(w.Body.String(), two.pods[tc.want].address.String()) {
+			t.Errorf("%s: %s", name, w.Body)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// places are where a server has its backend, by slot, and which of them gets the calls: the first one, by the run
+// config, while the server's status does not say it.
+type places struct {
+	mu         sync.Mutex
+	known      map[workload.Slot]*place
+	generation int64 // of the active content, which never falls
+	switchTo   func(proxy.Lanes)
+	look       func(context.Context)
+}
+
+// place is one slot.
+type place struct {
+	upstream *proxy.Upstream
+	// openPort is the port of the headless Service, 0 until it was seen.
+	openPort atomic.Int32
+	// runs names what all its pods run, nil until it was seen, and hash is that of this content, empty where they may run
+	// two.
+	runs atomic.Pointer[string]
+	hash string
+}
+
+// place is the one behind the Services of a slot, whose pods listen on a port.
+func (t *Target) place(slot workload.Slot, podPort int32) *place {
+	p, key, port := &place{}, t.config.Run.Server.Name, strconv.Itoa(runconfig.CallPort)
+	// Backends are told the name of the Service (Host).
+	p.upstream = proxy.Service(net.JoinHostPort(slot.Name(key), port), net.JoinHostPort(t.fqdn(slot.Name(key)), port),
+		net.JoinHostPort(t.fqdn(slot.HeadlessName(key)), strconv.Itoa(int(podPort))), podtemplate.PortMCP, p.openPort.Load)
+	return p
+}
+
+// Follow has a proxy go where the server's status says, as Observe is told it. Look has that read from the API server
+// and told. It comes before the first call.
+func (t *Target) Follow(switchTo func(proxy.Lanes), look func(context.Context)) {
+	t.places.switchTo, t.places.look = switchTo, look
+}
+
+func (t *Target) look(ctx context.Context) {
+	if t.places.look != nil {
+		t.places.look(ctx)
+	}
+}
+
+// Observe takes note of what there is of the backend, and has calls go where the server's status says. What an older
+// status said is passed over: a cache may be behind what was read live.
+func (t *Target) Observe(now backend.Standing) {
+	s := &t.places
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stated := now.Active != nil && t.slotted && now.Active.Generation >= s.generation
+	if stated {
+		s.generation = now.Active.Generation
+		t.name(append(now.Others[:len(now.Others):len(now.Others)], *now.Active))
+	}
+	for slot, stands := range now.Slots {
+		if p := s.known[slot]; p != nil && stands != (backend.Stands{}) { // else nothing was seen
+			p.openPort.Store(stands.PodPort)
+			p.runs.Store(&stands.Runs)
+			p.hash = stands.Hash
+		}
+	}
+	if stated && s.switchTo != nil {
+		s.switchTo(t.lanes(now))
+	}
+}
+
+// name keeps the places of the slots that these contents are in, and makes those that are new.
+func (t *Target) name(contents []v1alpha1.BackendContent) {
+	named := map[workload.Slot]bool{}
+	for _, c := range contents {
+		slot := workload.Slot(c.Slot)
+		if named[slot] = true; t.places.known[slot] == nil {
+			t.places.known[slot] = t.place(slot, c.Port)
+		}
+	}
+	maps.DeleteFunc(t.places.known, func(slot workload.Slot, _ *place) bool { return !named[slot] })
+}
+
+// lanes are those of the contents that a status names.
+func (t *Target) lanes(now backend.Standing) proxy.Lanes {
+	lane := func(c v1alpha1.BackendContent) *proxy.Upstream {
+		p := t.places.known[workload.Slot(c.Slot)]
+		return p.upstream.Holds(proxy.Content{
+			Slot: c.Slot, Hash: c.Hash, Path: c.Path, Bridged: c.Transport != v1alpha1.TransportStreamableHTTP,
+			Alone: p.hash == c.Hash,
+		})
+	}
+	lanes := proxy.Lanes{Active: lane(*now.Active), Stated: true}
+	for _, c := range now.Others {
+		if c.Slot != now.Active.Slot {
+			lanes.Others = append(lanes.Others, lane(c))
+		}
+	}
+	return lanes
+}
+
+// runsAt is what names what all pods of an upstream run, or is era.Mixed. Where the API server cannot be asked nothing
+// is known of replacements. It is asked for when an upstream comes to be.
+func (t *Target) runsAt(to *proxy.Upstream) func() string {
+	p := t.places.known[workload.Slot(cmp.Or(to.Slot, int32(workload.Slot1)))]
+	return func() string {
+		if runs := p.runs.Load(); runs != nil {
+			return cmp.Or(*runs, era.Mixed)
+		}
+		return ""
+	}
+}

@@ -1,0 +1,131 @@
+package target
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Calls go where the server's status says, as far as it was seen.
+func TestCallsGoWhereTheStatusSays(t *testing.T) {
+	in := func(slot int32, hash string, generation int64, path string, speaks v1alpha1.Transport) v1alpha1.BackendContent {
+		return v1alpha1.BackendContent{
+			Slot: slot, Hash: hash, Generation: generation, Port: 8080, Path: path, Transport: speaks,
+		}
+	}
+	old, next := in(1, "old", 3, "/mcp", v1alpha1.TransportStreamableHTTP),
+		in(2, "next", 4, "/v2", v1alpha1.TransportStdio)
+	same := in(1, "same", 4, "/mcp", v1alpha1.TransportStreamableHTTP)
+	third := in(1, "third", 5, "/mcp", v1alpha1.TransportSSE)
+	both := func(first, second string) map[workload.Slot]backend.Stands {
+		return map[workload.Slot]backend.Stands{1: {Runs: first + "/1", Hash: first}, 2: {Runs: second + "/1", Hash: second}}
+	}
+	others := func(all ...v1alpha1.BackendContent) []v1alpha1.BackendContent { return all }
+	const oldLane, nextLane = "1 old at echo-backend:9443/mcp", "2 next at echo-slot2:9443/v2 bridged"
+	for name, tc := range map[string]struct {
+		config Config
+		seen   []backend.Standing
+		want   string // the lanes at last, the active first, and whether its way is another one than at first
+	}{
+		"nothing was seen": {seen: []backend.Standing{{}}},
+		"no pointer":       {seen: []backend.Standing{{Slots: both("old", "")}}},
+		"an address of one's own": {
+			config: Config{Backend: "http://127.0.0.1:1"}, seen: []backend.Standing{{Active: &old}},
+		},
+		"the first slot": {seen: []backend.Standing{{Active: &old}}, want: oldLane},
+		"all pods are of its content": {
+			seen: []backend.Standing{{Active: &old, Slots: both("old", "")}},
+			want: oldLane + " alone",
+		},
+		"its pods are of other content": {
+			seen: []backend.Standing{{Active: &old, Slots: both("older", "")}},
+			want: oldLane,
+		},
+		"the second": {seen: []backend.Standing{{Active: &next}}, want: nextLane + "; a new way"},
+		"a candidate": {
+			seen: []backend.Standing{{Active: &old, Others: others(next)}},
+			want: oldLane + ", " + nextLane,
+		},
+		"the switch": {
+			seen: []backend.Standing{{Active: &old, Others: others(next)}, {Active: &next, Others: others(old)}},
+			want: nextLane + ", " + oldLane + "; a new way",
+		},
+		"what is older than what is known": {
+			seen: []backend.Standing{{Active: &next, Others: others(old)}, {Active: &old}},
+			want: nextLane + ", " + oldLane + "; a new way",
+		},
+		"in its place": {
+			seen: []backend.Standing{{Active: &old}, {Active: &same}}, want: "1 same at echo-backend:9443/mcp",
+		},
+		"both in one place": {
+			seen: []backend.Standing{{Active: &same, Others: others(old)}}, want: "1 same at echo-backend:9443/mcp",
+		},
+		"the first slot was gone": {
+			seen: []backend.Standing{{Active: &old}, {Active: &next}, {Active: &third}},
+			want: "1 third at echo-backend:9443/mcp bridged; a new way",
+		},
+		"the status is lost": {
+			seen: []backend.Standing{{Active: &next}, {Slots: both("old", "next")}}, want: nextLane + "; a new way",
+		},
+	} {
+		tc.config.Run = sample()
+		to := made(t, tc.config)
+		config, _, err := to.Proxy(slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		front := proxy.New(proxy.Process{}, map[string]proxy.Config{"/mcp": config})
+		got, first := "", config.Upstream
+		to.Follow(func(lanes proxy.Lanes) {
+			var told []string
+			for _, u := range append([]*proxy.Upstream{lanes.Active}, lanes.Others...) {
+				lane := fmt.Sprintf("%d %s at %s%s", u.Slot, u.Hash, u.Host(), u.Path)
+				for what, is := range map[string]bool{" bridged": u.Bridged, " alone": u.Alone} {
+					if is {
+						lane += what
+					}
+				}
+				told = append(told, lane)
+			}
+			if got = strings.Join(told, ", "); to.places.known[workload.Slot(lanes.Active.Slot)].upstream != first {
+				got += "; a new way"
+			}
+			front.Switch("/mcp", lanes)
+		}, nil)
+		for _, standing := range tc.seen {
+			to.Observe(standing)
+		}
+		if got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// What pods run is known of each slot by itself.
+func TestWhatRunsIsKnownOfEachSlot(t *testing.T) {
+	to := made(t, Config{Run: sample()})
+	old, next := v1alpha1.BackendContent{Slot: 1, Hash: "old"}, v1alpha1.BackendContent{Slot: 2, Hash: "next"}
+	to.Observe(backend.Standing{
+		Active: &old, Others: []v1alpha1.BackendContent{next},
+		Slots: map[workload.Slot]backend.Stands{
+			1: {Runs: "a", PodPort: 8080}, 2: {PodPort: 9441},
+		},
+	})
+	for slot, want := range map[workload.Slot]struct {
+		runs string
+		port int32
+	}{1: {"a", 8080}, 2: {era.Mixed, 9441}} {
+		p := to.places.known[slot]
+		u := p.upstream.Holds(proxy.Content{Slot: int32(slot)})
+		if got := to.runsAt(u)(); got != want.runs || p.openPort.Load() != want.port {
+			t.Errorf("slot %d: %q at port %d", slot, got, p.openPort.Load())
+		}
+	}
+}
