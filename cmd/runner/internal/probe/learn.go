@@ -34,11 +34,11 @@ const (
 	askTimeout = 15 * time.Second
 	firstPause = 250 * time.Millisecond
 	lastPause  = 30 * time.Second
-	// patience is how many askings fail before it is told, and dnsMemory for how
+	// patience is how many askings fail before it is told, and dnsDenial for how
 	// long nothing may answer first: cluster DNS remembers for five seconds that it
 	// did not know a Service, https://coredns.io/plugins/kubernetes/.
 	patience  = 4
-	dnsMemory = 5 * time.Second
+	dnsDenial = 5 * time.Second
 	// maxItems is how many tools, prompts or resources are counted.
 	maxItems = 10000
 	// maxName is the longest name or version that the status takes, in bytes:
@@ -118,7 +118,7 @@ func partial(f backend.Facts) bool {
 // ready, and whose Service is not known or led to everywhere yet.
 func lasts(reason string, attempts int, since time.Duration) bool {
 	return (attempts >= patience || since >= patience*askTimeout) &&
-		(reason != v1alpha1.ReasonNotAnswering && reason != v1alpha1.ReasonNotAsked || since > dnsMemory)
+		(reason != v1alpha1.ReasonNotAnswering && reason != v1alpha1.ReasonNotAsked || since > dnsDenial)
 }
 
 // askTime is how long one asking may take: a bridge starts its server for the question of its era, and for a session.
