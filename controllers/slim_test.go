@@ -136,6 +136,24 @@ func TestOurChildrenAreKept(t *testing.T) {
 	}
 }
 
+// Of content in a server's history only whose it is and its number is kept, and nothing else by its labels.
+func TestOfStoredContentTheNumberIsKept(t *testing.T) {
+	stored := &metav1.PartialObjectMetadata{}
+	stored.SetName("echo-content-38ced22730")
+	stored.SetLabels(map[string]string{"freehold.dev/server": "echo", "app.kubernetes.io/component": "runner"})
+	stored.SetAnnotations(map[string]string{
+		"freehold.dev/workload-generation": "7", "freehold.dev/workload-hash": "abc", "theirs": "1",
+	})
+	stored.SetOwnerReferences([]metav1.OwnerReference{{Kind: "MCPServer", Name: "echo", Controller: new(true)}})
+	stored.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "mcpserver.freehold.dev/children"}})
+	want := stored.DeepCopy()
+	want.Labels, want.ManagedFields = map[string]string{"freehold.dev/server": "echo"}, nil
+	delete(want.Annotations, "theirs")
+	if kept, err := newInterner().trim(stored); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		t.Errorf("it keeps %+v (%v)", kept, err)
+	}
+}
+
 // Of a large child no more is kept than that there is more, whoever controls it.
 func TestALargeChildIsCut(t *testing.T) {
 	for kind, names := range map[client.Object][]string{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func progressOf(u *unstructured.Unstructured, server *v1alpha1.MCPServer) (progr
 		}
 		return fmt.Sprintf("%s %s: %s: %s", title(u), words, c.Reason, c.Message)
 	}
-	step := stepOf(u)
+	step := stepOf(server)
 	switch {
 	case server.DeletionTimestamp != nil:
 		return stalls, title(u) + " is being deleted"
@@ -156,17 +157,15 @@ func progressOf(u *unstructured.Unstructured, server *v1alpha1.MCPServer) (progr
 }
 
 // stepOf names the step that a rollout is at, empty where none is under way.
-func stepOf(u *unstructured.Unstructured) string {
-	steps, _, err := unstructured.NestedSlice(u.Object, "status", "rollout", "steps")
-	if err != nil {
+func stepOf(server *v1alpha1.MCPServer) string {
+	if server.Status.Rollout == nil {
 		return ""
 	}
-	for i, item := range steps {
-		step, ok := item.(map[string]any)
-		if !ok || step["state"] != "Active" && step["state"] != "Failed" {
-			continue
+	steps := server.Status.Rollout.Steps
+	for i, step := range steps {
+		if step.State == v1alpha1.StepActive || step.State == v1alpha1.StepFailed {
+			return fmt.Sprintf(" (step %d of %d, %s: %s)", i+1, len(steps), step.Name, cmp.Or(step.Message, string(step.State)))
 		}
-		return fmt.Sprintf(" (step %d of %d, %v: %v)", i+1, len(steps), step["name"], step["state"])
 	}
 	return ""
 }

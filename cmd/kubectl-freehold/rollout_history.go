@@ -79,7 +79,7 @@ Changes of the proxy alone are no content of the backend, and are not in the lis
 			if err != nil {
 				return err
 			}
-			contents, err := c.contents(u, server)
+			contents, err := c.contents(server)
 			return errors.Join(c.showHistory(out, u, contents), err)
 		},
 	}
@@ -110,13 +110,13 @@ func (c *cli) showHistory(out output, u *unstructured.Unstructured, contents []s
 }
 
 // contents are what history keeps of a server, the latest first. Beside an error they are those that could be read.
-func (c *cli) contents(u *unstructured.Unstructured, server *v1alpha1.MCPServer) ([]storedContent, error) {
+func (c *cli) contents(server *v1alpha1.MCPServer) ([]storedContent, error) {
 	found, err := c.within(server.Namespace, false, workload.LabelServer+"="+server.Name+","+workload.LabelComponent+"="+
 		workload.ComponentRunner, argument(contract.ControllerRevision))
 	if err != nil {
 		return nil, err
 	}
-	active, candidate, unread := c.placed(u, server)
+	active, candidate, unread := c.placed(server)
 	contents := []storedContent{}
 	for _, item := range found {
 		content, err := contentIn(server, item)
@@ -142,11 +142,12 @@ func (c *cli) contents(u *unstructured.Unstructured, server *v1alpha1.MCPServer)
 
 // placed are the hashes of the content that gets calls and of one that is tried, by the status, or else by the backend
 // that stands.
-func (c *cli) placed(u *unstructured.Unstructured, server *v1alpha1.MCPServer) (active, candidate string, err error) {
-	active, _, err = unstructured.NestedString(u.Object, "status", "active", "hash")
-	if active != "" || err != nil {
-		candidate, _, err = unstructured.NestedString(u.Object, "status", "rollout", "target", "hash")
-		return active, candidate, err
+func (c *cli) placed(server *v1alpha1.MCPServer) (active, candidate string, err error) {
+	if server.Status.Active != nil {
+		if server.Status.Rollout != nil {
+			candidate = server.Status.Rollout.Target.Hash
+		}
+		return server.Status.Active.Hash, candidate, nil
 	}
 	backend, err := c.object(argument(contract.StatefulSet), workload.BackendName(server.Name))
 	if err != nil {

@@ -87,7 +87,7 @@ func (c *cli) undo(ctx context.Context, name string, r undoing) error {
 	if err := r.mayChange(server); err != nil {
 		return err
 	}
-	contents, unread := c.contents(u, server)
+	contents, unread := c.contents(server)
 	target, err := r.target(server, contents)
 	if err != nil {
 		return errors.Join(err, unread)

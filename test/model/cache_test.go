@@ -52,7 +52,7 @@ func (l *lagging) Get(_ context.Context, name client.ObjectKey, obj client.Objec
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(shown.DeepCopy().Object, obj)
 }
 
-// List reads what the operator lists: run configs by label, servers by what they
+// List reads what the operator lists: run configs and contents by label, servers by what they
 // refer to, and pods, their events and remote proxies, of which there are none.
 func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
@@ -67,11 +67,11 @@ func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client
 		return fmt.Errorf("nobody lists %T", list)
 	}
 	if options.LabelSelector == nil {
-		return errors.New("all ConfigMaps of a namespace are listed")
+		return errors.New("all of a kind in a namespace are listed")
 	}
 	for _, k := range l.process.scenario.world.order {
 		o := l.sees(k)
-		if k.kind != contract.ConfigMap.Kind || o == nil || !options.LabelSelector.Matches(labelsOf(o)) {
+		if k.kind+"List" != configs.Kind || o == nil || !options.LabelSelector.Matches(labelsOf(o)) {
 			continue
 		}
 		config := metav1.PartialObjectMetadata{}

@@ -21,7 +21,7 @@ import (
 )
 
 // rest judges what stands when no manager has anything to do: each holds what it stated last. Others may hold it with
-// the same value, which no apply can undo. A Secret is written once, and never looked at again.
+// the same value, which no apply can undo. A Secret and stored content are written once.
 func (j *checker) rest() {
 	var all []stating
 	for s := range j.stated {
@@ -37,7 +37,7 @@ func (j *checker) rest() {
 			!j.scenario.stillStated(s.of) && ownership.Entry(object.GetManagedFields(), s.manager, "") != nil {
 			j.found(leftBehind, "%s, which the spec does not ask for", s.of)
 		}
-		if object == nil || object.GetUID() != s.uid || s.of.kind == contract.Secret.Kind || !j.scenario.stillStated(s.of) ||
+		if object == nil || object.GetUID() != s.uid || isOnce(s.of.kind) || !j.scenario.stillStated(s.of) ||
 			!j.scenario.works(s.manager) ||
 			s.manager == j.scenario.shared().FinalizerManager && !j.scenario.referred() ||
 			s.manager == contract.MCPServerAddress && !j.scenario.hasBackend() {
@@ -121,6 +121,10 @@ func (p *scenario) referred() bool {
 	}
 	name, _, _ := unstructured.NestedString(server.Object, "spec", p.refers(), "name")
 	return name == p.name
+}
+
+func isOnce(kind string) bool {
+	return kind == contract.Secret.Kind || kind == contract.ControllerRevision.Kind
 }
 
 // stillStated reports whether anybody states an object at rest: not run configs of content that has been replaced; nor

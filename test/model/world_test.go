@@ -19,18 +19,19 @@ const namespace = "default"
 
 // kinds are those of a server, its children, and what servers refer to, by resource.
 var kinds = map[string]schema.GroupVersionKind{
-	"mcpservers":      contract.MCPServer.GroupVersionKind,
-	"mcpauthzconfigs": contract.ConfigOf("MCPAuthzConfig").Object.GroupVersionKind,
-	"mcpoidcconfigs":  contract.ConfigOf("MCPOIDCConfig").Object.GroupVersionKind,
-	"deployments":     contract.Deployment.GroupVersionKind,
-	"statefulsets":    contract.StatefulSet.GroupVersionKind,
-	"services":        contract.Service.GroupVersionKind,
-	"secrets":         contract.Secret.GroupVersionKind,
-	"configmaps":      contract.ConfigMap.GroupVersionKind,
-	"serviceaccounts": contract.ServiceAccount.GroupVersionKind,
-	"roles":           contract.Role.GroupVersionKind,
-	"networkpolicies": contract.NetworkPolicy.GroupVersionKind,
-	"rolebindings":    contract.RoleBinding.GroupVersionKind,
+	"mcpservers":          contract.MCPServer.GroupVersionKind,
+	"mcpauthzconfigs":     contract.ConfigOf("MCPAuthzConfig").Object.GroupVersionKind,
+	"mcpoidcconfigs":      contract.ConfigOf("MCPOIDCConfig").Object.GroupVersionKind,
+	"deployments":         contract.Deployment.GroupVersionKind,
+	"statefulsets":        contract.StatefulSet.GroupVersionKind,
+	"services":            contract.Service.GroupVersionKind,
+	"secrets":             contract.Secret.GroupVersionKind,
+	"controllerrevisions": contract.ControllerRevision.GroupVersionKind,
+	"configmaps":          contract.ConfigMap.GroupVersionKind,
+	"serviceaccounts":     contract.ServiceAccount.GroupVersionKind,
+	"roles":               contract.Role.GroupVersionKind,
+	"networkpolicies":     contract.NetworkPolicy.GroupVersionKind,
+	"rolebindings":        contract.RoleBinding.GroupVersionKind,
 }
 
 // key names an object.
