@@ -95,8 +95,9 @@ func TestContentOfAnotherEraTakesOver(t *testing.T) {
 	call(connect(t, endpoint, protocol.Legacy, nil), "a legacy client that comes")
 	to("a legacy client that comes", 0, 1)
 
+	ended := len(before.got(http.MethodDelete))
 	p.Switch("/mcp", proxy.Lanes{Active: second, Stated: true})
-	for end := time.Now().Add(patience); len(before.got(http.MethodDelete)) == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); len(before.got(http.MethodDelete)) == ended; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the session that the proxy held is not ended")
 		}
