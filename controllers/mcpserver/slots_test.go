@@ -97,7 +97,11 @@ func TestOnlyTheActiveSlotCounts(t *testing.T) {
 			}
 		}
 	}
-	s := up(moved, beside, func(s *scene) { s.world.Slot2.Set.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[2:] })
+	s := up(moved, beside, func(s *scene) {
+		s.world.Slot2.Set.Status.ReadyReplicas = 0
+		s.world.Pods = []corev1.Pod{s.world.Pods[0], pod("older", workload.ComponentBackend, older)}
+		s.world.Pods[1].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
+	})
 	s.world.Backend.Status.ReadyReplicas = 1
 	if got := s.ready(nil); got.Reason != v1alpha1.ReasonUnavailable {
 		t.Errorf("with ready pods of the other slot alone Ready is %v", got)

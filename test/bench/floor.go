@@ -219,6 +219,10 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		{contract.MCPServerChildren, workload.SessionSecret(owner, content.Proxy.SessionSecret, rand.Text())},
 		{contract.MCPServerChildren, kept},
 		{contract.MCPServerChildren, proxy},
+		{contract.MCPServerPlan, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithActive(
+			v1alpha1ac.ActiveBackend().WithSlot(int32(workload.Slot1)).WithHash(content.Rendering.Backend).
+				WithGeneration(content.Workload.Generation).WithPort(content.Backend.PodPort()).
+				WithPath(content.Backend.Path).WithTransport(server.Spec.Transport).WithSince(server.CreationTimestamp)))},
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady: conditions.False(v1alpha1.ReasonStarting,
 				"waiting for the proxy and its backend to become ready"),
