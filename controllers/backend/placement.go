@@ -29,6 +29,9 @@ func placements(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (all [
 	}
 	incumbent := placement{workload.Slot(active.Slot), &active.BackendContent}
 	switch {
+	case rollout == nil && run.Workload.Generation < active.Generation:
+		// It is about to be replaced where it is: who does that has not reported yet, and may not come up.
+		return []placement{{slot: workload.Slot(active.Slot)}}, ""
 	case rollout == nil || rollout.Target.Hash != mine:
 		why = "the backend is of other content, and no rollout is to this one"
 	case rollout.Target.Slot == active.Slot:

@@ -9,7 +9,10 @@ import (
 )
 
 func TestWhichContentGoesWhere(t *testing.T) {
-	run := runconfig.RunConfig{Rendering: runconfig.Rendering{Backend: "mine"}}
+	run := runconfig.RunConfig{
+		Workload: runconfig.Workload{Generation: 4}, Rendering: runconfig.Rendering{Backend: "mine"},
+	}
+	later := &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{Slot: 1, Hash: "new", Generation: 5}}
 	in := func(slot int32, hash string) *v1alpha1.BackendContent {
 		return &v1alpha1.BackendContent{Slot: slot, Hash: hash}
 	}
@@ -73,6 +76,11 @@ func TestWhichContentGoesWhere(t *testing.T) {
 		},
 		"another's is active": {
 			active(1, "old"), nil, "the backend is of other content, and no rollout is to this one; old in 1",
+		},
+		"another is to replace mine in its place": {later, nil, "mine in 1"},
+		"another is to replace mine beside it": {
+			later, to(in(2, "newer"), in(1, "new"), "Candidate"),
+			"the backend is of other content, and no rollout is to this one; new in 1",
 		},
 		"a rollout without steps": {
 			active(1, "old"), &v1alpha1.RolloutStatus{Target: *in(2, "mine")},

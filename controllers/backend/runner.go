@@ -114,7 +114,7 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	if err := r.Disagreement(); err != nil {
 		return Report{Waiting: err.Error()}, nil //nolint:nilerr // it is what the report says; another pass would say the same
 	}
-	r.written, r.nextPass = nil, 0
+	r.written, r.nextPass, r.standing = nil, 0, Standing{}
 	reader, live := r.Reader, false
 	for look := 1; ; look++ {
 		report, err := r.attempt(ctx, reader, live)

@@ -44,8 +44,8 @@ func (p *Prober) agreed(
 		}
 	}
 	if first < protocol.Modern || begun == nil && !client.last.Load().stays() {
-		p.oneEra.Do(func() { p.oneEraSince = time.Now() })
-		if time.Since(p.oneEraSince) < detectionTime {
+		p.oneEraSince.CompareAndSwap(0, time.Now().UnixNano())
+		if time.Since(time.Unix(0, p.oneEraSince.Load())) < detectionTime {
 			err = errOneEra
 		}
 	}

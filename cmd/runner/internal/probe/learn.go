@@ -14,7 +14,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -60,9 +60,9 @@ type Prober struct {
 	// Version is the program's, which servers are told.
 	Version string
 
-	// oneEraSince is when clients of one era alone were served first.
-	oneEra      sync.Once
-	oneEraSince time.Time
+	// oneEraSince is when clients of one era alone were served first, in nanoseconds since 1970: 0 where they were not
+	// since the backend is asked.
+	oneEraSince atomic.Int64
 }
 
 // Ask asks the server until it has answered or ctx ends. It tells what it learned, and before that why nothing could
@@ -72,6 +72,7 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 	if len(p.Server.NotEnforced) > 0 {
 		return // nothing reaches the backend
 	}
+	p.oneEraSince.Store(0)
 	told := backend.Facts{}
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {

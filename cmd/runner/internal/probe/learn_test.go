@@ -161,9 +161,15 @@ func TestDetectionIsNotWaitedForWithoutEnd(t *testing.T) {
 	if err := s.reached(t.Context()); !errors.Is(err, errOneEra) {
 		t.Errorf("it waits for nothing: %v", err)
 	}
-	s.oneEraSince = s.oneEraSince.Add(-detectionTime)
+	s.oneEraSince.Add(-int64(detectionTime))
 	if facts, err := s.learn(t.Context()); err != nil || !slices.Equal(facts.ProtocolVersions, []string{"2026-07-28"}) {
 		t.Errorf("it waits without end: %v, %v", facts.ProtocolVersions, err)
+	}
+	asking, stop := context.WithCancel(t.Context())
+	stop()
+	s.Ask(asking, slog.New(slog.DiscardHandler), func(backend.Facts) {})
+	if s.oneEraSince.Load() != 0 {
+		t.Error("the time of pods of before counts when others are asked")
 	}
 }
 

@@ -42,9 +42,11 @@ func (l *Lanes) leadsTo(to *Upstream) bool {
 
 // switching is where a target's calls go.
 type switching struct {
-	mu      sync.Mutex
-	asking  singleflight.Group
-	asked   time.Time // by asking alone
+	mu     sync.Mutex
+	asking singleflight.Group
+	// asked and pause are when the server was read for calls that found nobody, and how long it is not read again.
+	asked   time.Time
+	pause   time.Duration
 	visited map[string]*visits
 }
 
@@ -70,6 +72,9 @@ func (t *target) switchTo(lanes *Lanes) {
 	t.lanes.Store(lanes)
 	if before == nil {
 		return
+	}
+	if before.Active.way != lanes.Active.way {
+		s.pause = 0
 	}
 	for _, u := range before.all() {
 		if !lanes.leadsTo(u) {
@@ -129,8 +134,10 @@ func (t *target) laneOf(lanes *Lanes, r *http.Request, own bool) *Upstream {
 }
 
 const (
-	// lookPause is how long the server is not read again for calls that find nobody, and lookTime how long that may take.
+	// lookPause is how long the server is not read again for calls that find nobody: twice as long each time, up to
+	// mostPause, until calls go elsewhere. lookTime is how long a read may take.
 	lookPause = 2 * time.Second
+	mostPause = time.Minute
 	lookTime  = 2 * time.Second
 )
 
@@ -142,10 +149,15 @@ func (t *target) look(ctx context.Context) {
 		return
 	}
 	done := s.asking.DoChan("", func() (any, error) {
-		if time.Since(s.asked) < lookPause {
+		s.mu.Lock()
+		early := time.Since(s.asked) < s.pause
+		if !early {
+			s.asked, s.pause = time.Now(), min(max(lookPause, 2*s.pause), mostPause)
+		}
+		s.mu.Unlock()
+		if early {
 			return nil, nil //nolint:nilnil // what was read then has been told
 		}
-		s.asked = time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 		defer cancel()
 		t.config.Look(ctx)
@@ -184,7 +196,7 @@ type carried struct{ *target }
 // RoundTrip implements http.RoundTripper.
 func (t carried) RoundTrip(request *http.Request) (*http.Response, error) {
 	f := flightOf(request.Context())
-	if f.route.own != "" {
+	if f.route.own != "" || f.internal || f.inside { // what the process asks is of this content
 		return f.route.to.RoundTrip(request)
 	}
 	body := hold(request)

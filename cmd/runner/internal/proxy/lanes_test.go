@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 )
@@ -176,10 +178,18 @@ func TestSessionsOfContentThatIsReplacedInItsPlace(t *testing.T) {
 
 // A proxy that believes in content that is gone looks once, and loses no call.
 func TestAProxyWhoseStatusIsOld(t *testing.T) {
-	for _, kind := range append(kinds, "of a session", "of an older session") {
+	for i, kind := range append(slices.Concat(kinds, kinds), "of a session", "of an older session") {
 		var looks atomic.Int32
 		var two *twoContents
 		two = twoOf(t, func(c *Config) {
+			if i < len(kinds) { // policies have read it
+				c.Authorize = func(next http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						pipeline.Of(r.Context()).Read(w, r)
+						next.ServeHTTP(w, r)
+					})
+				}
+			}
 			c.Look = func(context.Context) {
 				looks.Add(1)
 				two.alone(1)
@@ -222,14 +232,40 @@ func TestAProxyLooksNowAndThen(t *testing.T) {
 	two.alone(0)
 	two.end(0)
 	two.upstream.pods.tried = time.Time{}
-	for range 10 {
-		response := two.call(http.MethodPost, "/mcp", "x", modernCall...)
-		if _, _ = io.Copy(io.Discard, response.Body); response.StatusCode < http.StatusInternalServerError {
-			t.Errorf("status %d", response.StatusCode)
+	call := func(want int32) {
+		t.Helper()
+		for range 10 {
+			response := two.call(http.MethodPost, "/mcp", "x", modernCall...)
+			if _, _ = io.Copy(io.Discard, response.Body); response.StatusCode < http.StatusInternalServerError {
+				t.Errorf("status %d", response.StatusCode)
+			}
+		}
+		if got := looks.Load(); got != want {
+			t.Errorf("it looked %d times, want %d", got, want)
 		}
 	}
-	if got := looks.Load(); got != 1 {
-		t.Errorf("it looked %d times", got)
+	two.proxy.Inside().ServeHTTP(httptest.NewRecorder(),
+		httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(initialize)))
+	if got := looks.Load(); got != 0 {
+		t.Errorf("it looked %d times for a question of its own", got)
+	}
+	call(1)
+	s := &two.target.switching
+	for want := lookPause; want < mostPause; want *= 2 {
+		if s.pause != want {
+			t.Errorf("the pause is %s, want %s", s.pause, want)
+		}
+		before := looks.Load()
+		s.asked = s.asked.Add(-s.pause)
+		call(before + 1)
+	}
+	s.asked = s.asked.Add(-s.pause)
+	call(looks.Load() + 1)
+	if s.pause != mostPause {
+		t.Errorf("the pause is %s", s.pause)
+	}
+	if two.alone(1); s.pause != 0 {
+		t.Error("the pause stays when calls go elsewhere")
 	}
 }
 
@@ -315,6 +351,14 @@ func TestACandidateIsAskedByItsProxyAlone(t *testing.T) {
 	two.contents[0], two.contents[1] = two.contents[0].Holds(Content{Hash: "other", Slot: 1}),
 		two.contents[1].Holds(Content{Hash: hashes[0], Slot: 2})
 	two.to(0)
+	defer func() { // nobody else speaks for it
+		two.end(1)
+		w := httptest.NewRecorder()
+		two.proxy.Own().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("x")))
+		if w.Code < http.StatusInternalServerError {
+			t.Errorf("of content where nobody is: %d %s", w.Code, w.Body)
+		}
+	}()
 	for name, tc := range map[string]struct {
 		asked http.Handler
 		want  int

@@ -35,7 +35,7 @@ func short(request *http.Request) bool {
 // gather reads the body of a call that can be made in its goroutine, and puts it in place of the request's. It returns
 // the errors of the body, and errLongBody. Of a call whose body a handler has read, that is the body.
 func gather(request *http.Request, read *pipeline.Body) error {
-	if !short(request) {
+	if _, read := request.Body.(*readBody); read || !short(request) {
 		return nil
 	}
 	n := request.ContentLength

@@ -37,15 +37,23 @@ type place struct {
 	// two.
 	runs atomic.Pointer[string]
 	hash string
+	// path and bridged are of the content that its pods have, and not of what is about to replace them.
+	path    string
+	bridged bool
 }
 
-// place is the one behind the Services of a slot, whose pods listen on a port.
-func (t *Target) place(slot workload.Slot, podPort int32) *place {
+// place is the one behind the Services of a slot, where content is, or comes to be.
+func (t *Target) place(slot workload.Slot, c v1alpha1.BackendContent) *place {
 	p, key, port := &place{}, t.config.Run.Server.Name, strconv.Itoa(runconfig.CallPort)
+	p.takes(c)
 	// Backends are told the name of the Service (Host).
 	p.upstream = proxy.Service(net.JoinHostPort(slot.Name(key), port), net.JoinHostPort(t.fqdn(slot.Name(key)), port),
-		net.JoinHostPort(t.fqdn(slot.HeadlessName(key)), strconv.Itoa(int(podPort))), podtemplate.PortMCP, p.openPort.Load)
+		net.JoinHostPort(t.fqdn(slot.HeadlessName(key)), strconv.Itoa(int(c.Port))), podtemplate.PortMCP, p.openPort.Load)
 	return p
+}
+
+func (p *place) takes(c v1alpha1.BackendContent) {
+	p.path, p.bridged = c.Path, c.Transport != v1alpha1.TransportStreamableHTTP
 }
 
 // Follow has a proxy go where the server's status says, as Observe is told it. Look has that read from the API server
@@ -89,7 +97,7 @@ func (t *Target) name(contents []v1alpha1.BackendContent) {
 	for _, c := range contents {
 		slot := workload.Slot(c.Slot)
 		if named[slot] = true; t.places.known[slot] == nil {
-			t.places.known[slot] = t.place(slot, c.Port)
+			t.places.known[slot] = t.place(slot, c)
 		}
 	}
 	maps.DeleteFunc(t.places.known, func(slot workload.Slot, _ *place) bool { return !named[slot] })
@@ -99,9 +107,12 @@ func (t *Target) name(contents []v1alpha1.BackendContent) {
 func (t *Target) lanes(now backend.Standing) proxy.Lanes {
 	lane := func(c v1alpha1.BackendContent) *proxy.Upstream {
 		p := t.places.known[workload.Slot(c.Slot)]
+		alone := p.hash == c.Hash
+		if alone {
+			p.takes(c)
+		}
 		return p.upstream.Holds(proxy.Content{
-			Slot: c.Slot, Hash: c.Hash, Path: c.Path, Bridged: c.Transport != v1alpha1.TransportStreamableHTTP,
-			Alone: p.hash == c.Hash,
+			Slot: c.Slot, Hash: c.Hash, Path: p.path, Bridged: p.bridged, Alone: alone,
 		})
 	}
 	lanes := proxy.Lanes{Active: lane(*now.Active), Stated: true}

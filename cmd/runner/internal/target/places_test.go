@@ -23,6 +23,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 	old, next := in(1, "old", 3, "/mcp", v1alpha1.TransportStreamableHTTP),
 		in(2, "next", 4, "/v2", v1alpha1.TransportStdio)
 	same := in(1, "same", 4, "/mcp", v1alpha1.TransportStreamableHTTP)
+	moved := in(1, "moved", 4, "/v2", v1alpha1.TransportStdio)
 	third := in(1, "third", 5, "/mcp", v1alpha1.TransportSSE)
 	both := func(first, second string) map[workload.Slot]backend.Stands {
 		return map[workload.Slot]backend.Stands{1: {Runs: first + "/1", Hash: first}, 2: {Runs: second + "/1", Hash: second}}
@@ -64,6 +65,18 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 		"in its place": {
 			seen: []backend.Standing{{Active: &old}, {Active: &same}}, want: "1 same at echo-backend:9443/mcp",
 		},
+		"in its place, before its pods stand": {
+			seen: []backend.Standing{{Active: &old, Slots: both("old", "")}, {Active: &moved, Slots: both("old", "")}},
+			want: "1 moved at echo-backend:9443/mcp",
+		},
+		"in its place, while its pods come": {
+			seen: []backend.Standing{{Active: &old, Slots: both("old", "")}, {Active: &moved, Slots: both("", "")}},
+			want: "1 moved at echo-backend:9443/mcp",
+		},
+		"in its place, with its pods": {
+			seen: []backend.Standing{{Active: &old, Slots: both("old", "")}, {Active: &moved, Slots: both("moved", "")}},
+			want: "1 moved at echo-backend:9443/v2 bridged alone",
+		},
 		"both in one place": {
 			seen: []backend.Standing{{Active: &same, Others: others(old)}}, want: "1 same at echo-backend:9443/mcp",
 		},
@@ -87,10 +100,11 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 			var told []string
 			for _, u := range append([]*proxy.Upstream{lanes.Active}, lanes.Others...) {
 				lane := fmt.Sprintf("%d %s at %s%s", u.Slot, u.Hash, u.Host(), u.Path)
-				for what, is := range map[string]bool{" bridged": u.Bridged, " alone": u.Alone} {
-					if is {
-						lane += what
-					}
+				if u.Bridged {
+					lane += " bridged"
+				}
+				if u.Alone {
+					lane += " alone"
 				}
 				told = append(told, lane)
 			}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
@@ -91,7 +92,9 @@ func New(config Config) (*Target, error) {
 		}
 		t.upstream = proxy.Fixed(to)
 	default:
-		first := t.place(workload.Slot1, run.Backend.PodPort())
+		first := t.place(workload.Slot1, v1alpha1.BackendContent{
+			Port: run.Backend.PodPort(), Path: run.Backend.Path, Transport: v1alpha1.Transport(run.Backend.Transport),
+		})
 		t.places.known[workload.Slot1], t.upstream, t.slotted = first, first.upstream, true
 	}
 	return t, nil
@@ -118,13 +121,15 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 		Translate:             t.translate(login != nil, log),
 		BelowPath:             strings.Trim(t.public.Path, "/") != "",
 		Upstream:              t.upstream,
-		Look:                  t.look,
 		AllowedOrigins:        settings.AllowedOrigins,
 		Hosts:                 t.hosts(),
 		TrustForwardedHeaders: settings.TrustForwardedHeaders,
 		Refusal:               refusal(t.config.Run.NotEnforced),
 		Keys:                  t.keys,
 		Log:                   log,
+	}
+	if t.slotted {
+		config.Look = t.look
 	}
 	if login != nil {
 		config.Authenticate = login.Guard
