@@ -204,12 +204,12 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := rendered.StoredContent(server, content.Workload.Generation)
+	backend, err := newBackend(server, rendered, content)
 	if err != nil {
 		return nil, err
 	}
 	claim := claimOf(content)
-	return []statement{
+	return append([]statement{
 		{contract.MCPServerFinalizer, intentOf(server).WithFinalizers(contract.Finalizer)},
 		{contract.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
 		{contract.MCPServerChildren, workload.ServiceAccount(owner)},
@@ -217,12 +217,7 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		{contract.RBACChildren, workload.RoleBinding(owner)},
 		{contract.MCPServerChildren, workload.ProxyService(owner, server.Spec.Proxy)},
 		{contract.MCPServerChildren, workload.SessionSecret(owner, content.Proxy.SessionSecret, rand.Text())},
-		{contract.MCPServerChildren, kept},
 		{contract.MCPServerChildren, proxy},
-		{contract.MCPServerPlan, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithActive(
-			v1alpha1ac.ActiveBackend().WithSlot(int32(workload.Slot1)).WithHash(content.Rendering.Backend).
-				WithGeneration(content.Workload.Generation).WithPort(content.Backend.PodPort()).
-				WithPath(content.Backend.Path).WithTransport(server.Spec.Transport).WithSince(server.CreationTimestamp)))},
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady: conditions.False(v1alpha1.ReasonStarting,
 				"waiting for the proxy and its backend to become ready"),
@@ -230,7 +225,24 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 				"waiting for the proxy and its backend to become ready"),
 			v1alpha1.ConditionAccepted: conditions.True(v1alpha1.ReasonAccepted, ""),
 		})},
-	}, nil
+	}, backend...), nil
+}
+
+// newBackend keeps the content of a backend that is new, and has calls go there; nil for one that runs.
+func newBackend(
+	server *v1alpha1.MCPServer, rendered workload.Rendered, content runconfig.RunConfig,
+) ([]statement, error) {
+	if active := server.Status.Active; active != nil && active.Hash == content.Rendering.Backend {
+		return nil, nil
+	}
+	kept, err := rendered.StoredContent(server, content.Workload.Generation)
+	return []statement{
+		{contract.MCPServerChildren, kept},
+		{contract.MCPServerPlan, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithActive(
+			v1alpha1ac.ActiveBackend().WithSlot(int32(workload.Slot1)).WithHash(content.Rendering.Backend).
+				WithGeneration(content.Workload.Generation).WithPort(content.Backend.PodPort()).
+				WithPath(content.Backend.Path).WithTransport(server.Spec.Transport).WithSince(server.CreationTimestamp)))},
+	}, err
 }
 
 func afterBackend(server *v1alpha1.MCPServer) []statement {

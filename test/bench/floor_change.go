@@ -125,8 +125,12 @@ func beforeRollout(server *v1alpha1.MCPServer, policies frame.Set) ([]statement,
 	if err != nil {
 		return nil, err
 	}
+	backend, err := newBackend(server, rendered, content)
+	if err != nil {
+		return nil, err
+	}
 	claim := claimOf(content)
-	return []statement{
+	return append([]statement{
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady:       conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content"),
 			v1alpha1.ConditionReconciling: conditions.True(v1alpha1.ReasonUpdating, "waiting for pods with the new content"),
@@ -134,7 +138,7 @@ func beforeRollout(server *v1alpha1.MCPServer, policies frame.Set) ([]statement,
 		})},
 		{contract.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
 		{contract.MCPServerChildren, proxy},
-	}, nil
+	}, backend...), nil
 }
 
 func ready(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
