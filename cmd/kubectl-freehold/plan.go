@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -37,8 +39,17 @@ type planned struct {
 	// Proxy and Backend are the fields that replace pods of the proxy and of the backend, empty where none are replaced.
 	Proxy   []string `json:"proxy,omitempty"`
 	Backend []string `json:"backend,omitempty"`
+	// ProxyReplicas and BackendReplicas are how many pods there are to be, by spec.suspend too.
+	ProxyReplicas   scaling `json:"proxyReplicas,omitzero"`
+	BackendReplicas scaling `json:"backendReplicas,omitzero"`
 	// Problems are what Freehold would not accept.
 	Problems []string `json:"problems,omitempty"`
+}
+
+// scaling is a number of pods before and after.
+type scaling struct {
+	From int32 `json:"from"`
+	To   int32 `json:"to"`
 }
 
 type rolloutPlan struct {
@@ -59,7 +70,10 @@ configurations as they are in the cluster.
 
 Objects of other kinds are named and left out. A change of the proxy alone replaces no
 pod of the backend. Fields that another field manager owns are an error, as for kubectl
-apply, unless --force-conflicts takes them.
+apply --server-side, unless --force-conflicts takes them. An object that is applied
+without server-side apply is an error: what the file leaves out would not be seen. The
+defaults that the operator has for proxies, proxyDefaults of the chart, are not known
+here: for spec.proxy the plan takes the built-in ones, and says so.
 
 The exit code is 0 if nothing would change, 1 if something would, and 2 after an error
 or where something would not be accepted.`,
@@ -69,7 +83,7 @@ or where something would not be accepted.`,
   # A pipe
   kustomize build overlays/prod | kubectl freehold plan -f -
 
-  # As Argo CD applies it, for a program
+  # As Argo CD applies it with ServerSideApply=true, for a program
   kubectl freehold plan -f servers.yaml --field-manager argocd-controller --force-conflicts -o json`,
 		Args: noObject,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -115,7 +129,10 @@ func (c *cli) planAll(ctx context.Context, p planning, out output) error {
 	if err := c.showPlan(out, made); err != nil {
 		return err
 	}
-	return errors.Join(failed, made.outcome())
+	if failed != nil {
+		return failed
+	}
+	return made.outcome()
 }
 
 func isWorkload(u *unstructured.Unstructured) bool {
@@ -159,21 +176,38 @@ func (c *cli) showPlan(out output, made rolloutPlan) error {
 			fmt.Fprintln(c.Out, "  not accepted: "+safe(problem))
 		}
 		if !one.New && len(one.Changes) > 0 && len(one.Problems) == 0 {
-			c.showPods("proxy", one.Proxy)
+			c.showPods("proxy", one.Proxy, one.ProxyReplicas)
 			if one.Object.Kind == contract.MCPServer.Kind {
-				c.showPods("backend", one.Backend)
+				c.showPods("backend", one.Backend, one.BackendReplicas)
+			}
+			if slices.Contains(topFields(one.Changes), "proxy") {
+				fmt.Fprintln(c.Out, "  by the built-in defaults of spec.proxy: proxyDefaults of the chart are not known here")
 			}
 		}
 	}
 	return nil
 }
 
-func (c *cli) showPods(of string, by []string) {
-	if len(by) == 0 {
-		fmt.Fprintf(c.Out, "  pods of the %s stay\n", of)
+func (c *cli) showPods(of string, by []string, replicas scaling) {
+	switch {
+	case replicas.To == 0 && replicas.From == 0:
+		fmt.Fprintf(c.Out, "  the %s has no pods, and gets none\n", of)
 		return
+	case replicas.To == 0:
+		fmt.Fprintf(c.Out, "  pods of the %s all end\n", of)
+		return
+	case replicas.From == 0:
+		fmt.Fprintf(c.Out, "  pods of the %s start: %d\n", of, replicas.To)
+		return
+	case replicas.From != replicas.To:
+		fmt.Fprintf(c.Out, "  pods of the %s are scaled from %d to %d\n", of, replicas.From, replicas.To)
 	}
-	fmt.Fprintf(c.Out, "  pods of the %s are replaced, by %s\n", of, strings.Join(by, ", "))
+	switch {
+	case len(by) > 0:
+		fmt.Fprintf(c.Out, "  pods of the %s are replaced, by %s\n", of, strings.Join(by, ", "))
+	case replicas.From == replicas.To:
+		fmt.Fprintf(c.Out, "  pods of the %s stay\n", of)
+	}
 }
 
 // planOne compares what is stored with what would be.
@@ -202,6 +236,8 @@ func (c *cli) planOne(ctx context.Context, p planning, u *unstructured.Unstructu
 		return nil, fmt.Errorf("reading %s: %w", title(u), err)
 	} else if apierrors.IsNotFound(err) {
 		before = nil
+	} else if err := appliedElsewhere(before, p.manager); err != nil {
+		return nil, err
 	}
 	u.SetManagedFields(nil)
 	unstructured.RemoveNestedField(u.Object, "status")
@@ -217,6 +253,27 @@ func (c *cli) planOne(ctx context.Context, p planning, u *unstructured.Unstructu
 		return nil, fmt.Errorf("reading the answer about %s: %w", title(u), err)
 	}
 	return c.compare(ctx, reader, before, after)
+}
+
+// appliedElsewhere refuses an object whose fields are written by Update from a manifest, as kubectl apply and Argo CD
+// do without server-side apply: their apply removes what the manifest no longer has, and a server-side one does not.
+func appliedElsewhere(u *unstructured.Unstructured, manager string) error {
+	by := ""
+	for _, entry := range u.GetManagedFields() {
+		switch {
+		case entry.Subresource != "":
+		case entry.Operation == metav1.ManagedFieldsOperationApply && entry.Manager == manager:
+			return nil
+		case entry.Operation == metav1.ManagedFieldsOperationUpdate &&
+			(entry.Manager == "kubectl-client-side-apply" || slices.Contains(sources, entry.Manager)):
+			by = entry.Manager
+		}
+	}
+	if by == "" {
+		return nil
+	}
+	return fmt.Errorf("field manager %q writes %s without server-side apply: which fields an apply removes because the "+
+		"file leaves them out is not seen here", safe(by), title(u))
 }
 
 // compare plans a change of an object, nil if it is new.
@@ -245,6 +302,9 @@ func (c *cli) compare(
 	if err != nil {
 		return nil, err
 	}
+	if err := made.scale(before, after); err != nil {
+		return nil, err
+	}
 	for _, field := range topFields(made.Changes) {
 		alone := before.DeepCopy()
 		setField(alone, after, field)
@@ -263,8 +323,25 @@ func (c *cli) compare(
 	return made, nil
 }
 
+// scale says how many pods there are before and after. How many proxies the operator has by default is not known.
+func (p *planned) scale(before, after *unstructured.Unstructured) error {
+	old, err := workloadOf(before)
+	if err != nil {
+		return err
+	}
+	next, err := workloadOf(after)
+	if err != nil {
+		return err
+	}
+	p.ProxyReplicas = scaling{workload.ProxyReplicas(old, 0), workload.ProxyReplicas(next, 0)}
+	if p.Object.Kind == contract.MCPServer.Kind {
+		p.BackendReplicas = scaling{kinds.BackendReplicas(old), kinds.BackendReplicas(next)}
+	}
+	return nil
+}
+
 // renderedOf is what the operator makes of an object. Nothing is known of its release, which is the same before and
-// after.
+// after, and whose defaults for proxies are taken to be the built-in ones.
 func (c *cli) renderedOf(
 	ctx context.Context, reader client.Reader, u *unstructured.Unstructured,
 ) (workload.Rendered, error) {

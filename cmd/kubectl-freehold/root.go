@@ -41,7 +41,7 @@ func (c *cli) root() *cobra.Command {
 says about it. Only release and rollout undo write, and ask first.
 
 The exit code is 0 on success, 1 if audit, status or rollout status found something
-wrong, and 2 after an error.`,
+wrong, or plan something that would change, and 2 after an error.`,
 		Version: version,
 		// run prints errors, and a finding in the cluster is no misuse of the command.
 		SilenceErrors: true,

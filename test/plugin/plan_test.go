@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -29,18 +31,43 @@ func TestAPlanSaysWhatAnApplyWouldDo(t *testing.T) {
 			[]string{
 				`spec.image: "registry.example.com/echo:1" -> "registry.example.com/echo:2"`, "spec.replicas: 1 -> 3",
 				"pods of the proxy are replaced, by spec.image\n", "pods of the backend are replaced, by spec.image\n",
+				"pods of the backend are scaled from 1 to 3\n",
 			},
 			"is new",
 		},
 		"the proxy": {
 			kit.Server("echo", "registry.example.com/echo:1", "proxy: {publicURL: 'https://echo.example.com'}"), 1,
-			[]string{"pods of the proxy are replaced, by spec.proxy\n", "pods of the backend stay\n"},
+			[]string{
+				"pods of the proxy are replaced, by spec.proxy\n", "pods of the backend stay\n",
+				"proxyDefaults of the chart are not known here",
+			},
 			"",
 		},
 		"replicas": {
 			kit.Server("echo", "registry.example.com/echo:1", "replicas: 2"), 1,
-			[]string{"pods of the proxy stay\n", "pods of the backend stay\n"},
-			"",
+			[]string{"pods of the proxy stay\n", "pods of the backend are scaled from 1 to 2\n"},
+			"backend stay",
+		},
+		"no replicas": {
+			kit.Server("echo", "registry.example.com/echo:1", "replicas: 0"), 1,
+			[]string{"pods of the proxy all end\n", "pods of the backend all end\n"},
+			"stay",
+		},
+		"suspended, with another image": {
+			kit.Server("echo", "registry.example.com/echo:2", "suspend: true"), 1,
+			[]string{"pods of the proxy all end\n", "pods of the backend all end\n"},
+			"replaced",
+		},
+		"more proxies": {
+			kit.Server("echo", "registry.example.com/echo:1", "proxy: {replicas: 4}"), 1,
+			[]string{"pods of the proxy are scaled from 1 to 4\n", "pods of the backend stay\n"},
+			"proxy stay",
+		},
+		"one is refused beside one that changes": {
+			kit.Server("echo", "registry.example.com/echo:2", "") + "\n---\n" +
+				kit.Server("other", "registry.example.com/echo:1", "port: 99999"), 2,
+			[]string{"MCPServer/echo changes", "error: ", "spec.port"},
+			"MCPServer/other",
 		},
 		"what is not accepted": {
 			kit.Server("echo", "registry.example.com/echo:1", "podTemplate: {spec: {hostNetwork: true}}"), 2,
@@ -81,4 +108,8 @@ func TestAPlanSaysWhatAnApplyWouldDo(t *testing.T) {
 	s.says(s.asks(kit.Server("echo", "registry.example.com/echo:2", ""), "plan", "-f", "-", "--force-conflicts", "-o",
 		"json"), 1, `"backend": [`, `"field": "spec.image"`)
 	s.NothingMoved(before)
+	applied := s.Intent(kit.Server("plain", "registry.example.com/echo:1", "args: [--verbose]"))
+	s.Must(plane.Client.Create(s.Ctx, applied, client.FieldOwner("kubectl-client-side-apply")), "applying client-side")
+	s.says(s.asks(kit.Server("plain", "registry.example.com/echo:1", ""), "plan", "-f", "-", "--force-conflicts"), 2,
+		`"kubectl-client-side-apply" writes MCPServer/plain without server-side apply`)
 }
