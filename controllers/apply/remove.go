@@ -80,8 +80,9 @@ type emptyIntent struct{ metav1.PartialObjectMetadata }
 func (*emptyIntent) IsApplyConfiguration() {}
 
 // Remove deletes live at the version that was read, because the decision rests on its owner; dependents are collected
-// in the background. It succeeds if the object is gone, and returns ErrStale if the object moved, *NotGranted if the
-// contract does not let the writer's identity delete the kind.
+// in the background. It succeeds if the object is gone, and returns ErrStale if the object moved, or may have and is of
+// a kind that the process may only watch; *NotGranted if the contract does not let the writer's identity delete the
+// kind.
 func (w *Writer) Remove(ctx context.Context, live client.Object) error {
 	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
 	if err != nil {
@@ -97,10 +98,11 @@ func (w *Writer) Remove(ctx context.Context, live client.Object) error {
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsConflict(err) {
 		var now client.Object
-		if now, err = w.applier.read(ctx, gvk, key); err == nil && now.GetUID() == uid {
-			err = ErrStale
-		} else if err == nil {
+		switch now, err = w.applier.read(ctx, gvk, key); {
+		case err == nil && now.GetUID() != uid:
 			return nil // the object we meant is gone
+		case err == nil || apierrors.IsForbidden(err):
+			err = ErrStale
 		}
 	}
 	if client.IgnoreNotFound(err) != nil {

@@ -1,13 +1,18 @@
 package mcpserver
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
@@ -24,6 +29,10 @@ func TestPlan_KeepsTheLastContents(t *testing.T) {
 	theirs := func(c metav1.PartialObjectMetadata) metav1.PartialObjectMetadata {
 		c.OwnerReferences = ofEcho()
 		c.OwnerReferences[0].UID = "earlier"
+		return c
+	}
+	ends := func(c metav1.PartialObjectMetadata) metav1.PartialObjectMetadata {
+		c.DeletionTimestamp, c.Finalizers = new(metav1.NewTime(noon)), []string{"example.com/backup"}
 		return c
 	}
 	runs := func(hash string) edit {
@@ -72,6 +81,12 @@ func TestPlan_KeepsTheLastContents(t *testing.T) {
 		"one of nobody": {
 			[]edit{stored(free(content(1, "a")), content(2, "b"), content(2, "d"), content(3, "c"))}, "", "echo-content-a",
 		},
+		"one that ends": {
+			[]edit{stored(ends(content(1, "a")), content(2, "b"), content(2, "d"), content(2, "e"), content(3, "c"))},
+			"",
+			"echo-content-e",
+		},
+		"its own ends":      {[]edit{stored(ends(content(1, "c")), content(2, "b"))}, "", ""},
 		"the spec is wrong": {[]edit{stored(content(1, "a")), invalid}, "", ""},
 		"it waits":          {[]edit{stored(), waitsForConfig}, "", ""},
 	} {
@@ -145,5 +160,90 @@ func TestHistoryCostsAWriteForEachContentOfTheBackend(t *testing.T) {
 	changed("the second again", image("i:2"), "4:i:3 5:i:4 6:i:2")
 	if got := s.kept - writes; got != 4 {
 		t.Errorf("4 new contents are kept by %d writes", got)
+	}
+}
+
+// A policy or a quota that refuses records keeps no content from being rolled out, and makes no server unready.
+func TestHistoryHoldsNothingBack(t *testing.T) {
+	image := func(m *v1alpha1.MCPServer) { m.Spec.Image = "i:2" }
+	same := func(*v1alpha1.MCPServer) {}
+	for name, tc := range map[string]struct {
+		refused string
+		before  func(*stored)
+		change  func(*v1alpha1.MCPServer)
+		ready   metav1.ConditionStatus
+	}{
+		"a record of new content": {"ControllerRevision", func(*stored) {}, image, metav1.ConditionFalse},
+		"a record of what serves": {
+			"ControllerRevision", func(s *stored) {
+				for key := range s.objects {
+					if key.kind == "ControllerRevision" {
+						delete(s.objects, key)
+					}
+				}
+			}, same, metav1.ConditionTrue,
+		},
+		"the deletion of a fourth": {
+			"deletion of ControllerRevision", func(s *stored) {
+				for _, hash := range []string{"a", "b", "d", "e"} {
+					kept := content(1, hash)
+					kept.OwnerReferences = nil
+					s.put(&appsv1.ControllerRevision{ObjectMeta: kept.ObjectMeta})
+				}
+			}, same, metav1.ConditionTrue,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := settled(t)
+			recorder := events.NewFakeRecorder(100)
+			r.Events = recorder
+			tc.before(s)
+			edited(s, tc.change)
+			s.refuse = func(kind string) error {
+				if kind == tc.refused {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "controllerrevisions"}, "x", errors.New("no more"))
+				}
+				return nil
+			}
+			rest(t, r, s)
+			result, err := r.Reconcile(t.Context(), theServer)
+			server := read(s)
+			ready := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
+			if err != nil || result.RequeueAfter == 0 || ready.Status != tc.ready ||
+				ready.Reason == v1alpha1.ReasonApplyFailed {
+				t.Errorf("it is tried again in %v, %v, and Ready is %v", result.RequeueAfter, err, ready)
+			}
+			rev, err := revision.Of(s.objects[storedKey{"Deployment", "echo-proxy"}].GetAnnotations())
+			if err != nil || rev.Generation != server.Status.Workload.Generation {
+				t.Errorf("the proxy is of %v, %v, and %d is claimed", rev, err, server.Status.Workload.Generation)
+			}
+			close(recorder.Events)
+			told := ""
+			for e := range recorder.Events {
+				told += e
+			}
+			if !strings.Contains(told, "Warning HistoryNotKept") {
+				t.Errorf("told is %q", told)
+			}
+		})
+	}
+}
+
+// What is kept is rendered, so it is decided by contents of configurations that are whole.
+func TestWhatIsStoredIsRendered(t *testing.T) {
+	for _, tc := range []struct {
+		action plan.Action
+		want   bool
+	}{
+		{plan.StoreContent{}, true},
+		{plan.RemoveContent{}, false},
+		{plan.Objects{Steps: []plan.Step{{Action: plan.ApplyRunConfig{}}}}, true},
+		{plan.Objects{Steps: []plan.Step{{Action: plan.ApplyProxy{}}}}, true},
+		{plan.Objects{Steps: []plan.Step{{Action: plan.ApplyChild{}}}}, false},
+	} {
+		made := plan.Plan{Steps: []plan.Step{{Action: tc.action}}}
+		if got := made.Renders(); got != tc.want {
+			t.Errorf("that %T renders is %v", tc.action, got)
+		}
 	}
 }

@@ -9,9 +9,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
@@ -197,7 +201,7 @@ func TestWhichBackendGetsTheCallsIsStated(t *testing.T) {
 		},
 		"another path, same pods": {
 			[]edit{stated(func(a *v1alpha1.ActiveBackend) { a.Path = "/" })},
-			"slot 1, backend-ccc of 2 at 8080/mcp, now",
+			"slot 1, backend-ccc of 2 at 8080/mcp, before",
 		},
 		"and the server stops": {
 			[]edit{stated(same), func(s *scene) { s.server.Spec.Suspend = true }},
@@ -221,5 +225,54 @@ func TestWhichBackendGetsTheCallsIsStated(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: stated is %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// The API server lets the number of what is stated never fall.
+func TestANumberThatIsStatedCounts(t *testing.T) {
+	for stated, want := range map[int64]int64{2: 3, 3: 3, 9: 10} {
+		s := up(active(workload.Slot1), func(s *scene) {
+			s.server.Status.Active.Hash, s.server.Status.Active.Generation = "x", stated
+		})
+		if got := s.plan().Target.Generation; got != want {
+			t.Errorf("the number after %d is %d, want %d", stated, got, want)
+		}
+	}
+}
+
+// What keeps a pointer from being written is told where somebody waits for it, and the rest of the pass is done.
+func TestAPointerThatIsNotWrittenHoldsNothingElseBack(t *testing.T) {
+	first := func(m *v1alpha1.MCPServer) { m.Status.Active = nil }
+	path := func(m *v1alpha1.MCPServer) { m.Status.Active.Path = "/other" }
+	refused := apierrors.NewBadRequest("not today")
+	conflict := &apply.Conflict{Manager: contract.MCPServerPlan, Fields: []string{".status.active.path"}}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.MCPServer)
+		answer error
+		reason string
+	}{
+		"the first is refused":              {first, refused, v1alpha1.ReasonReady},
+		"a later one is refused":            {path, refused, v1alpha1.ReasonApplyFailed},
+		"another manager states it as well": {path, conflict, v1alpha1.ReasonReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := settled(t)
+			edited(s, tc.change)
+			delete(s.objects, storedKey{"Service", "echo-proxy"})
+			s.refuse = func(kind string) error {
+				if kind == "pointer" {
+					return tc.answer
+				}
+				return nil
+			}
+			rest(t, r, s)
+			result, err := r.Reconcile(t.Context(), theServer)
+			server := read(s)
+			ready := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
+			if err != nil || result.RequeueAfter == 0 || ready.Reason != tc.reason ||
+				ready.ObservedGeneration != server.Generation || s.objects[storedKey{"Service", "echo-proxy"}] == nil {
+				t.Errorf("it is tried again in %v, %v, and Ready is %v", result.RequeueAfter, err, ready)
+			}
+		})
 	}
 }

@@ -41,7 +41,7 @@ type stored struct {
 	// versions counts those that objects were given.
 	versions int
 	// refuse is the answer to an apply, nil if it is taken. That of a finalizer, or of its
-	// release, is of kind "finalizer", and a deletion of kind "deletion of KIND".
+	// release, is of kind "finalizer", that of status.active of kind "pointer", and a deletion of kind "deletion of KIND".
 	refuse func(kind string) error
 	// admit changes what an apply makes before it is stored, nil if nothing does.
 	admit func(client.Object)
@@ -158,6 +158,19 @@ func (s storedStatus) Apply(
 	return s.s.apply(ac, options.FieldManager, "status")
 }
 
+// refuses is the answer to an apply by a manager, nil if it is taken.
+func (s *stored) refuses(kind, manager string) error {
+	switch {
+	case s.refuse == nil || manager == "intruder":
+		return nil
+	case manager == string(contract.MCPServerFinalizer):
+		kind = "finalizer"
+	case manager == string(contract.MCPServerPlan):
+		kind = "pointer"
+	}
+	return s.refuse(kind)
+}
+
 // apply merges by force, and answers with the object into ac.
 func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource string) error {
 	data, err := json.Marshal(ac)
@@ -168,14 +181,8 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	if err := intent.UnmarshalJSON(data); err != nil {
 		return err
 	}
-	if s.refuse != nil && manager != "intruder" {
-		kind := intent.GetKind()
-		if manager == string(contract.MCPServerFinalizer) {
-			kind = "finalizer"
-		}
-		if err := s.refuse(kind); err != nil {
-			return err
-		}
+	if err := s.refuses(intent.GetKind(), manager); err != nil {
+		return err
 	}
 	made, err := s.Scheme().New(intent.GroupVersionKind())
 	if err != nil {

@@ -89,6 +89,10 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		return x.writePlan(ctx, a)
 	case plan.Objects:
 		x.told = errors.Join(x.told, x.objects(ctx, a))
+	case plan.StoreContent:
+		x.untold = errors.Join(x.untold, report.NotKept(x.Pass, x.storeContent(ctx, a)))
+	case plan.RemoveContent:
+		x.untold = errors.Join(x.untold, report.NotKept(x.Pass, x.Remove(ctx, x.s.Kind.ChildrenManager, a.Live)))
 	case plan.ScaleBackend:
 		// What was refused is about content, and the scale is not.
 		x.told = errors.Join(x.told, x.scaleBackend(ctx, a))

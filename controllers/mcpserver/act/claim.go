@@ -36,7 +36,8 @@ func (x *pass) writeClaim(ctx context.Context, a plan.WriteClaim) (ends bool, er
 	return a.Record && done.Result != apply.Unchanged, err
 }
 
-// writePlan ends the pass unless it is written or refused: what comes later rests on it.
+// writePlan ends the pass where it is not known whether it is written: what comes later rests on it. A refusal is told,
+// but for that of the first pointer to slot 1: who finds none takes that slot.
 func (x *pass) writePlan(ctx context.Context, a plan.WritePlan) (ends bool) {
 	active := v1alpha1ac.ActiveBackend().WithSlot(a.Active.Slot).WithHash(a.Active.Hash).
 		WithGeneration(a.Active.Generation).WithPort(a.Active.Port).WithPath(a.Active.Path).
@@ -44,12 +45,13 @@ func (x *pass) writePlan(ctx context.Context, a plan.WritePlan) (ends bool) {
 	_, err := x.Apply(ctx, x.s.Kind.PlanManager, x.s.Object,
 		v1alpha1ac.MCPServer(x.s.Object.GetName(), x.s.Object.GetNamespace()).
 			WithStatus(v1alpha1ac.MCPServerStatus().WithActive(active)), apply.AtVersion)
-	if apply.Refused(err) != nil {
-		x.told = err
-		return false
+	ends = apply.WithoutConflicts(err) != nil && apply.Refused(err) == nil
+	if ends || x.s.Last.Active == nil && workload.Slot(a.Active.Slot) == workload.Slot1 {
+		x.untold = errors.Join(x.untold, err)
+	} else {
+		x.told = errors.Join(x.told, err)
 	}
-	x.untold = errors.Join(x.untold, err)
-	return err != nil
+	return ends
 }
 
 func (x *pass) claimIntent() runtime.ApplyConfiguration {

@@ -42,7 +42,7 @@ func (x *pass) group(ctx context.Context, steps []plan.Step) (refused error) {
 	for _, step := range steps {
 		sound := apply.WithoutConflicts(refused) == nil
 		switch a := step.Action.(type) {
-		case plan.ApplyChild, plan.ApplyRunConfig, plan.StoreContent:
+		case plan.ApplyChild, plan.ApplyRunConfig:
 			if errors.Is(refused, apply.ErrNamespaceTerminating) {
 				continue // nor would the others be born
 			}
@@ -69,10 +69,6 @@ func (x *pass) object(ctx context.Context, action plan.Action) error {
 		return err
 	case plan.ApplyRunConfig:
 		return x.runConfig(ctx, a)
-	case plan.StoreContent:
-		return x.storeContent(ctx, a)
-	case plan.RemoveContent:
-		return x.Remove(ctx, manager, a.Live)
 	case plan.ApplyProxy:
 		return x.proxy(ctx, a)
 	case plan.StopProxy:

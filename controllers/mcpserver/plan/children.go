@@ -48,6 +48,9 @@ func (m *maker) converge() {
 		group.always(RemovePolicy{Policy: m.s.Policy().Live})
 	}
 	m.always(Objects{group.Steps})
+	if !m.Kept() {
+		m.history()
+	}
 	for _, backend := range m.s.Backends() {
 		if replicas := m.backendReplicas(backend); backend.Ours() && m.drain == 0 && !hasByDefault(backend.Live, replicas) {
 			m.always(ScaleBackend{backend.Live, replicas})
@@ -59,7 +62,6 @@ func (m *maker) converge() {
 // content applies what carries the target, but where that is there as it is rendered, or must not be written over: the
 // next pass claims a number above, or it is said what stands in the way.
 func (m *maker) content(group *Plan) {
-	m.history(group)
 	if config := m.s.RunConfig(m.Target); !m.Digest.Short {
 		name := m.named()
 		if config == nil || m.s.RememberedAs[config.UID] != name {
@@ -79,13 +81,15 @@ func (m *maker) named(with ...any) string { return fmt.Sprint(m.Digest.Key, m.Ta
 // Renders reports whether something is written that is rendered.
 func (p *Plan) Renders() bool {
 	return slices.ContainsFunc(p.Steps, func(step Step) bool {
-		group, _ := step.Action.(Objects)
-		return slices.ContainsFunc(group.Steps, func(step Step) bool {
-			proxy, isProxy := step.Action.(ApplyProxy)
-			_, isConfig := step.Action.(ApplyRunConfig)
-			_, isContent := step.Action.(StoreContent)
-			return isConfig || isContent || isProxy && proxy.Kept == nil
-		})
+		switch a := step.Action.(type) {
+		case Objects:
+			return (&Plan{Steps: a.Steps}).Renders()
+		case ApplyProxy:
+			return a.Kept == nil
+		case ApplyRunConfig, StoreContent:
+			return true
+		}
+		return false
 	})
 }
 

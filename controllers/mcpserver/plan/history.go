@@ -3,20 +3,21 @@ package plan
 import "github.com/freehold-dev/freehold/apis/v1alpha1"
 
 // history keeps the content of the target's backend, and drops what is none of the last contents. Content that comes
-// back after other content is stored anew under its new number: so the order of the numbers is that of use.
-func (m *maker) history(group *Plan) {
+// back after other content is stored anew under its new number: so the order of the numbers is that of use. It comes
+// after the proxy, and in no group with it: nothing that serves rests on it.
+func (m *maker) history() {
 	server, is := m.s.Object.(*v1alpha1.MCPServer)
 	if !is {
 		return
 	}
 	switch stored := m.s.Content(m.Digest.Backend); {
 	case stored == nil:
-		group.always(StoreContent{})
+		m.always(StoreContent{})
 	case m.s.IsReused(stored, m.Target):
-		group.always(StoreContent{Replaces: stored})
+		m.always(StoreContent{Replaces: stored})
 	}
 	for _, old := range m.s.OutdatedContents(m.Target, m.contentsInUse(server)...) {
-		group.always(RemoveContent{old})
+		m.always(RemoveContent{old})
 	}
 }
 

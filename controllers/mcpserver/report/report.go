@@ -241,6 +241,14 @@ func RightsWithdrawn(p *reconcile.Pass, name string) {
 			"nothing to its new owner", name))
 }
 
+// NotKept tells that the history of the server's contents is refused, which makes it no less ready, and returns err.
+func NotKept(p *reconcile.Pass, err error) error {
+	if refused := apply.Refused(err); refused != nil {
+		p.Event(corev1.EventTypeWarning, "HistoryNotKept", "Store", refused.Error())
+	}
+	return err
+}
+
 // Deleting says what a server that is being deleted waits for after an action.
 func Deleting(s *snapshot.Snapshot, action plan.Action) string {
 	switch action.(type) {

@@ -43,7 +43,8 @@ func (s *Snapshot) OutdatedContents(
 }
 
 // history is what the server's history keeps, the latest first, and the numbers by name. A number above that of what is
-// wanted was made by no claim, and counts as none. What an earlier server of the name has left is collected.
+// wanted was made by no claim, and counts as none. What an earlier server of the name has left is collected, and what
+// is being deleted goes once its finalizers let it.
 func (s *Snapshot) history(
 	wanted revision.Revision,
 ) (all []*metav1.PartialObjectMetadata, numbers map[string]int64) {
@@ -53,7 +54,7 @@ func (s *Snapshot) history(
 		rev, err := revision.Of(content.Annotations)
 		owner := metav1.GetControllerOfNoCopy(content)
 		if err != nil || !workload.IsContentName(kinds.Key(s.Object), content.Name) ||
-			owner != nil && owner.UID != s.Object.GetUID() {
+			owner != nil && owner.UID != s.Object.GetUID() || content.DeletionTimestamp != nil {
 			continue
 		}
 		if numbers[content.Name] = rev.Generation; rev.Generation > wanted.Generation {

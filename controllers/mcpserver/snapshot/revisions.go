@@ -50,6 +50,10 @@ func (s *Snapshot) Revisions() []revision.Revision {
 	if s.Last.Claim != nil {
 		revisions = append(revisions, s.Last.Claimed)
 	}
+	// The API server refuses a pointer whose number falls: who stated a higher one would stop it for good.
+	if active := s.Last.Active; active != nil && active.Generation > s.Last.Claimed.Generation {
+		revisions = append(revisions, revision.Revision{Generation: active.Generation, Hash: active.Hash})
+	}
 	for _, child := range s.numbered() {
 		if child.counts() && (s.Last.Claim == nil || child.Revision.Generation <= s.Last.Claimed.Generation) {
 			revisions = append(revisions, child.Revision)
