@@ -37,7 +37,7 @@ func processRights() []ownership.Right {
 	}) {
 		all = append(all, right(object, "watches it, and reads it where a cache may be behind", "get", "list", "watch"))
 	}
-	// By metadata alone.
+	// It reads nothing but their metadata.
 	all = append(all, right(ControllerRevision, "watches it", "list", "watch"))
 	lease := object("coordination.k8s.io", "v1", "Lease", "")
 	leads := right(lease, "elects one operator", "get", "update")

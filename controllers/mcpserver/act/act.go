@@ -114,7 +114,7 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 func (x *pass) claim(ends bool, err error) bool {
 	switch {
 	case apply.Refused(err) != nil:
-		x.claimRefused, x.told = true, err
+		x.claimRefused, x.told = true, errors.Join(x.told, err)
 		return false
 	case err != nil:
 		x.untold = errors.Join(x.untold, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
 )
 
-// storeContent keeps the content of the target's backend before a proxy that replaces it goes out. An older record is
-// deleted first, because its data cannot be changed.
+// storeContent keeps the content of the target's backend. An older record is deleted first, because its data cannot be
+// changed.
 func (x *pass) storeContent(ctx context.Context, a plan.StoreContent) error {
 	server, is := x.s.Object.(*v1alpha1.MCPServer)
 	if !is {
