@@ -147,7 +147,7 @@ func progressOf(u *unstructured.Unstructured, server *v1alpha1.MCPServer) (progr
 	case is(v1alpha1.ConditionSuspended):
 		return rolledOut, title(u) + " is suspended: its spec rolls out when it goes on"
 	case is(v1alpha1.ConditionReconciling):
-		return goesOn, said("is rolled out", find(v1alpha1.ConditionReconciling)) + step
+		return goesOn, said("is rolling out", find(v1alpha1.ConditionReconciling)) + step
 	case is(v1alpha1.ConditionReady):
 		return rolledOut, title(u) + " has rolled out" + step
 	case find(v1alpha1.ConditionReady) != nil:

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -41,6 +42,10 @@ type storedContent struct {
 
 	made time.Time               `json:"-"`
 	spec *v1alpha1.MCPServerSpec `json:"-"`
+	run  runconfig.RunConfig     `json:"-"`
+	// claimed says that the object is as the operator makes one: of this server, with the name of its hash and a number
+	// that was given. Anybody who may create ControllerRevisions can make another.
+	claimed bool `json:"-"`
 	// err is why its spec cannot be written back.
 	err error `json:"-"`
 }
@@ -62,7 +67,8 @@ func (c *cli) rolloutHistory() *cobra.Command {
 		Long: `Show the last contents of an MCPServer's backend, the latest first: the number
 under which each was claimed last, its hash, its image, and how long ago. The one that
 gets the calls is active. kubectl freehold rollout undo goes back to one of them, unless
-UNDO is no: its spec was too large to keep, or is of another release.
+UNDO is no: its spec was too large to keep, is of another release, or does not ask for
+the content.
 
 Changes of the proxy alone are no content of the backend, and are not in the list.`,
 		Example: `  # The contents of a server
@@ -127,6 +133,7 @@ func (c *cli) contents(server *v1alpha1.MCPServer) ([]storedContent, error) {
 			continue
 		}
 		switch content.Hash {
+		case "": // not known
 		case active:
 			content.State = contentActive
 		case candidate:
@@ -161,7 +168,8 @@ func (c *cli) placed(server *v1alpha1.MCPServer) (active, candidate string, err 
 	return active, "", err
 }
 
-// contentIn is the content in an object of a server's history, nil where it is of somebody else.
+// contentIn is the content in an object of a server's history, nil where it is of somebody else. Beside an error it is
+// what is known of content that cannot be read.
 func contentIn(server *v1alpha1.MCPServer, u *unstructured.Unstructured) (*storedContent, error) {
 	owner := metav1.GetControllerOf(u)
 	if !workload.IsContentName(server.Name, u.GetName()) || owner != nil && owner.UID != server.UID {
@@ -171,17 +179,37 @@ func contentIn(server *v1alpha1.MCPServer, u *unstructured.Unstructured) (*store
 	if err := decode(u, &kept); err != nil {
 		return nil, err
 	}
-	run, err := workload.ReadContent(runspec.Server(server), kept.Data.Raw)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", title(u), err)
-	}
 	content := &storedContent{
-		Revision: kept.Revision, Hash: run.Rendering.Backend, Image: run.Backend.Image,
-		Time: stamp(&kept.CreationTimestamp), made: kept.CreationTimestamp.Time,
+		Revision: kept.Revision, Time: stamp(&kept.CreationTimestamp), made: kept.CreationTimestamp.Time,
+		claimed: owner != nil && kept.Revision <= ptr.Deref(server.Status.Workload, v1alpha1.WorkloadStatus{}).Generation,
 	}
+	if content.run, content.err = workload.ReadContent(runspec.Server(server), kept.Data.Raw); content.err != nil {
+		return content, fmt.Errorf("reading %s: %w", title(u), content.err)
+	}
+	content.Hash, content.Image = content.run.Rendering.Backend, content.run.Backend.Image
+	content.claimed = content.claimed && u.GetName() == workload.ContentName(server.Name, content.Hash)
 	content.spec, content.err = specIn(kept.Data.Raw)
+	if content.err == nil {
+		content.err = content.asked(server)
+	}
 	content.Undo = content.err == nil
 	return content, nil
+}
+
+// asked says why the spec that is kept is not that of the content, which alone has been compared with the hash.
+func (s storedContent) asked(server *v1alpha1.MCPServer) error {
+	fields, _, err := undone(server, s.spec)
+	if err != nil {
+		return err
+	}
+	then, err := with(server, fields)
+	if err != nil {
+		return err
+	}
+	if err := workload.AsksFor(then, s.run); err != nil {
+		return fmt.Errorf("its spec cannot be trusted: %w", err)
+	}
+	return nil
 }
 
 // specIn are the fields of the spec that content came of. What a later release has added is not lost unseen.

@@ -42,16 +42,16 @@ func TestHowFarARolloutIs(t *testing.T) {
 		"nothing is said": {5, nil, nil, goesOn, "MCPServer/echo waits: no operator has reported on it yet"},
 		"it goes on": {
 			5, is("not Ready", "Reconciling"), nil, goesOn,
-			"MCPServer/echo is rolled out: RReconciling: why",
+			"MCPServer/echo is rolling out: RReconciling: why",
 		},
 		"a step": {
 			5, is("not Ready", "Reconciling"), at(v1alpha1.StepActive), goesOn,
-			"MCPServer/echo is rolled out: RReconciling: why (step 2 of 2, Candidate: it starts)",
+			"MCPServer/echo is rolling out: RReconciling: why (step 2 of 2, Candidate: it starts)",
 		},
 		"it is ready": {5, is("Ready"), nil, rolledOut, "MCPServer/echo has rolled out"},
 		"ready, and it goes on": {
 			5, is("Ready", "Reconciling"), nil, goesOn,
-			"MCPServer/echo is rolled out: RReconciling: why",
+			"MCPServer/echo is rolling out: RReconciling: why",
 		},
 		"it stalls": {5, is("not Ready", "Stalled"), nil, stalls, "MCPServer/echo stalls: RStalled: why"},
 		"it serves, and is held": {

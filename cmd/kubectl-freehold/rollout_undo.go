@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/runspec"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // undoManager is the field manager of rollout undo.
@@ -41,21 +42,28 @@ func (c *cli) rolloutUndo() *cobra.Command {
 		Short: "Write earlier content of a server into its spec",
 		Long: `Write the fields of spec that an earlier content of an MCPServer's backend came of back
 into the spec, with your rights and the field manager ` + undoManager + `: by default those of
-the last content that the spec does not ask for. Freehold then rolls them out like any
-other change. The command shows what changes, and asks before it writes.
+the last content that the spec does not ask for. Where that one cannot be written back,
+name one with --to-revision. Freehold then rolls them out like any other change. The
+command shows what changes, and asks before it writes.
 
 It writes nothing where
 
   - the object has another generation than the one given with --generation, or
     changes meanwhile;
   - another field manager applies the fields that change, as Argo CD, Flux or a pipeline
-    does. It would write them again, so change them there, in Git for example;
-    --force-conflicts takes them until then;
-  - a ConfigMap or Secret that the content reads is gone, or has changed since the content
-    was claimed. What they said then is kept nowhere, and does not come back;
-    --present-references goes back with what they say now.
+    with a field manager of its own does. It would write them again, so change them
+    there, in Git for example; --force-conflicts takes them until then. A pipeline that
+    applies as "kubectl" is not told from a person;
+  - a ConfigMap or Secret that the content reads is gone, or has been written since the
+    content was stored. What they said then is kept nowhere, and does not come back;
+    --present-references goes back with what they say now. A key that was only removed
+    since is not seen.
 
-Replicas, the proxy's configuration and claims of volumes stay as they are.`,
+Replicas, the proxy's configuration and claims of volumes stay as they are, and so does
+spec.path, unless the content is of another transport or of sse.
+
+Then change your manifest too: the next kubectl apply --server-side of the old one is in
+conflict with ` + undoManager + `. --force-conflicts of kubectl apply takes the fields back.`,
 		Example: `  # To the content before
   kubectl freehold rollout undo everything
 
@@ -91,6 +99,9 @@ func (c *cli) undo(ctx context.Context, name string, r undoing) error {
 	target, err := r.target(server, contents)
 	if err != nil {
 		return errors.Join(err, unread)
+	}
+	if unread != nil {
+		fmt.Fprintln(c.ErrOut, "Not all of the history can be read:", unread)
 	}
 	fields, changes, err := undone(server, target.spec)
 	if err != nil {
@@ -129,7 +140,9 @@ func (c *cli) undo(ctx context.Context, name string, r undoing) error {
 		_, err = fmt.Fprintf(c.Out, "%s could go back (dry run)\n", title(u))
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "%s goes back: kubectl freehold rollout status %s shows how far it is\n", title(u), name)
+	_, err = fmt.Fprintf(c.Out, "%s goes back: kubectl freehold rollout status %s shows how far it is\n"+
+		"Change its manifest too: an apply of the old one is in conflict with field manager %q, or writes it again\n",
+		title(u), name, undoManager)
 	return err
 }
 
@@ -145,27 +158,24 @@ func (r undoing) mayChange(server *v1alpha1.MCPServer) error {
 	return nil
 }
 
-// target is the content to go back to.
+// target is the content to go back to: without a revision the last that the spec does not ask for. It does not pass
+// over one that cannot be written back.
 func (r undoing) target(server *v1alpha1.MCPServer, contents []storedContent) (storedContent, error) {
 	known := make([]string, 0, len(contents))
 	for _, content := range contents {
 		known = append(known, fmt.Sprint(content.Revision))
-		if r.revision != 0 && content.Revision != r.revision {
+		switch {
+		case r.revision != 0 && content.Revision != r.revision:
 			continue
-		}
-		if content.err != nil {
-			if r.revision != 0 {
-				return content, fmt.Errorf("MCPServer/%s cannot go back to revision %d: %w", server.Name, r.revision, content.err)
-			}
+		case r.revision == 0 && (!content.claimed || content.Hash != "" && workload.AsksFor(server, content.run) == nil):
 			continue
+		case content.err != nil && r.revision == 0:
+			return content, fmt.Errorf("revision %d of MCPServer/%s is the last that differs, and cannot be written back: %w; "+
+				"name another with --to-revision", content.Revision, server.Name, content.err)
+		case content.err != nil:
+			return content, fmt.Errorf("MCPServer/%s cannot go back to revision %d: %w", server.Name, r.revision, content.err)
 		}
-		_, changes, err := undone(server, content.spec)
-		if err != nil {
-			return content, err
-		}
-		if r.revision != 0 || len(changes) > 0 {
-			return content, nil
-		}
+		return content, nil
 	}
 	switch {
 	case r.revision != 0:
@@ -189,12 +199,38 @@ func undone(server *v1alpha1.MCPServer, spec *v1alpha1.MCPServerSpec) (map[strin
 	}
 	fields, all := map[string]any{}, []change{}
 	for _, field := range runspec.ContentFields() {
+		if field == "path" && !runspec.TakesPath(&server.Spec, spec) {
+			continue
+		}
 		if changes := changesOf("spec."+field, now[field], then[field]); len(changes) > 0 {
 			fields[field] = then[field]
 			all = append(all, changes...)
 		}
 	}
 	return fields, all, nil
+}
+
+// with is a server with fields of its spec as undone has them.
+func with(server *v1alpha1.MCPServer, fields map[string]any) (*v1alpha1.MCPServer, error) {
+	changed, spec := server.DeepCopy(), map[string]any{}
+	data, err := json.Marshal(server.Spec)
+	if err == nil {
+		err = json.Unmarshal(data, &spec)
+	}
+	for field, value := range fields {
+		spec[field] = value // nil is null, which is none
+	}
+	if err == nil {
+		data, err = json.Marshal(spec)
+	}
+	changed.Spec = v1alpha1.MCPServerSpec{}
+	if err == nil {
+		err = json.Unmarshal(data, &changed.Spec)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the spec: %w", err)
+	}
+	return changed, nil
 }
 
 func contentFields(spec *v1alpha1.MCPServerSpec) (fields map[string]any, err error) {
@@ -243,7 +279,7 @@ var sources = []string{
 	"argocd-controller", "argocd-application-controller", "kustomize-controller", "helm-controller", "Helm", "helm",
 }
 
-// references refuses content that reads a ConfigMap or Secret which is gone, or says something else now.
+// references refuses content that reads a ConfigMap or Secret which is gone, or has been written since.
 func (c *cli) references(
 	ctx context.Context, reader client.Reader, namespace string, target storedContent, r undoing,
 ) error {
@@ -251,7 +287,7 @@ func (c *cli) references(
 	for _, ref := range runspec.References(target.spec) {
 		name := ref.Kind + "/" + ref.Name
 		named = append(named, name)
-		// Of a Secret too, only this is read.
+		// Metadata is all that is read of a Secret or ConfigMap.
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(contract.ConfigMap.GroupVersion().WithKind(ref.Kind))
 		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, object)
@@ -272,16 +308,16 @@ func (c *cli) references(
 		return fmt.Errorf("revision %d reads %s, which is gone and does not come back: make it again first", target.Revision,
 			safe(strings.Join(gone, ", ")))
 	case len(changed) > 0 && !r.present:
-		return fmt.Errorf("revision %d reads %s, which has changed since: what it said then does not come back. Go back "+
-			"with "+
-			"what it says now with --present-references", target.Revision, safe(strings.Join(changed, ", ")))
+		return fmt.Errorf("revision %d reads %s, which has been written since: what it said then does not come back. "+
+			"Go back with what it says now with --present-references", target.Revision, safe(strings.Join(changed, ", ")))
 	case len(named) > 0:
-		fmt.Fprintf(c.Out, "Read as they are now: %s\n", safe(strings.Join(named, ", ")))
+		fmt.Fprintf(c.Out, "Read as they are now (removals are not seen): %s\n", safe(strings.Join(named, ", ")))
 	}
 	return nil
 }
 
-// writtenAt is when an object was last written, as far as its field managers tell.
+// writtenAt is when an object was last written, as far as its field managers tell: who only removes a field leaves no
+// time.
 func writtenAt(object *metav1.PartialObjectMetadata) time.Time {
 	last := object.CreationTimestamp.Time
 	for _, entry := range object.ManagedFields {

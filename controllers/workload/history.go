@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -51,7 +52,8 @@ func (r Rendered) StoredContent(server *v1alpha1.MCPServer, generation int64) (
 
 // ReadContent is the run config of content that history keeps of a server, without its Workload and Proxy. The error
 // says that the data cannot be read, or that what it renders is other content than it says: anybody who may create
-// ControllerRevisions can make one of any name.
+// ControllerRevisions can make one of any name. Its path is that of the first claim, except for transport sse: the one
+// that it is called at is in status.active.
 func ReadContent(server runconfig.Server, data []byte) (runconfig.RunConfig, error) {
 	content, err := runconfig.DecodeContent(data)
 	if err != nil {
@@ -65,4 +67,22 @@ func ReadContent(server runconfig.Server, data []byte) (runconfig.RunConfig, err
 		return runconfig.RunConfig{}, fmt.Errorf("content: has hash %s, and says %q", run.Rendering.Backend, content.Hash)
 	}
 	return run, nil
+}
+
+// AsksFor says why the spec of a server does not ask for content that ReadContent has read, nil where it does. The
+// bridge's image is none of the spec's.
+func AsksFor(server *v1alpha1.MCPServer, content runconfig.RunConfig) error {
+	run, only := runspec.For(server), server.DeepCopy()
+	if run.Backend.Bridge != nil && content.Backend.Bridge != nil {
+		run.Backend.Bridge.Image = content.Backend.Bridge.Image
+		run.Backend.Bridge.PullSecrets = content.Backend.Bridge.PullSecrets
+	}
+	only.Spec = runspec.OnlyContent(&server.Spec)
+	if problems := append(check(only), hashBackend(&run)...); len(problems) > 0 {
+		return fmt.Errorf("it is not accepted: %s: %s", problems[0].Field, problems[0].Message)
+	}
+	if run.Rendering.Backend != content.Rendering.Backend {
+		return errors.New("it asks for other content than is kept beside it")
+	}
+	return nil
 }

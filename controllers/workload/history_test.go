@@ -43,6 +43,13 @@ func TestStoredContentRendersTheSameBackend(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		if err := AsksFor(server, run); err != nil {
+			t.Errorf("%s: its own spec: %v", name, err)
+		}
+		later := server.DeepCopy()
+		if later.Spec.Image = "registry.example.com/other:1"; AsksFor(later, run) == nil {
+			t.Errorf("%s: another image asks for the same content", name)
+		}
 		run.Workload = runconfig.Workload{Generation: 7, Hash: "h"}
 		again, err := Backend(run, Slot2)
 		if err != nil {

@@ -1,15 +1,20 @@
 package plugin
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -64,7 +69,8 @@ func TestUndoGoesBackToStoredContent(t *testing.T) {
 	if s.Read(now); now.ResourceVersion != server.ResourceVersion {
 		t.Errorf("it was written: %+v", now.Spec)
 	}
-	s.says(s.asks("", append(undo, "--yes", "--generation", "2")...), 0, "rollout status echo shows how far it is")
+	s.says(s.asks("", append(undo, "--yes", "--generation", "2")...), 0, "rollout status echo shows how far it is",
+		"Change its manifest too")
 	if s.Read(now); now.Spec.Image != "registry.example.com/echo:1" || now.Spec.Args != nil || now.Spec.Env != nil ||
 		*now.Spec.Replicas != 1 {
 		t.Errorf("its spec is %+v", now.Spec)
@@ -72,6 +78,83 @@ func TestUndoGoesBackToStoredContent(t *testing.T) {
 	s.Owns(now, "kubectl-freehold", "spec.image")
 	s.says(s.asks("", "rollout", "status", "echo", "--timeout", "0"), 1, "no operator has acted on its latest change yet",
 		"has not rolled out in time")
+}
+
+// remakes makes the object of a revision again, otherwise: its data cannot change. It is a person's, as whoever may
+// create ControllerRevisions can make one.
+func (s *story) remakes(revision int64, edit func(made *appsv1.ControllerRevision, content *runconfig.Content)) {
+	s.Helper()
+	all := &appsv1.ControllerRevisionList{}
+	s.Must(plane.Client.List(s.Ctx, all, client.InNamespace(s.Namespace)), "listing the history")
+	for _, kept := range all.Items {
+		if kept.Revision != revision || !workload.IsContentName("echo", kept.Name) {
+			continue
+		}
+		content, err := runconfig.DecodeContent(kept.Data.Raw)
+		s.Must(err, "reading content")
+		made := kept.DeepCopy()
+		made.ObjectMeta = metav1.ObjectMeta{
+			Name: kept.Name, Namespace: kept.Namespace, Labels: kept.Labels, OwnerReferences: kept.OwnerReferences,
+		}
+		edit(made, &content)
+		made.Data.Raw, err = content.Encode()
+		s.Must(err, "encoding content")
+		if made.Name == kept.Name {
+			s.Delete(&kept)
+		}
+		s.Must(plane.Client.Create(s.Ctx, made), "making content")
+		return
+	}
+	s.Fatalf("no revision %d in %+v", revision, all.Items)
+}
+
+// Where no revision is named, undo goes to the last content that the spec does not ask for, and to none of somebody
+// else.
+func TestUndoDoesNotGoFurtherThanAsked(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	s.serve("echo")
+	s.changes("kubectl", "registry.example.com/echo:2", "")
+	s.changes("kubectl", "registry.example.com/echo:3", "")
+	s.Force("kubectl", kit.Server("echo", "registry.example.com/echo:3", "path: /api"))
+	undo := []string{"rollout", "undo", "echo", "--force-conflicts", "--dry-run"}
+	back := func(code int, says string, more ...string) {
+		s.Helper()
+		got := s.asks("", append(undo, more...)...)
+		s.says(got, code, says)
+		if strings.Contains(got.out, "spec.path") {
+			s.Errorf("clients lose the path:\n%s", got.out)
+		}
+	}
+	back(0, "goes back to revision 2, image registry.example.com/echo:2:")
+
+	wrong := func(content *runconfig.Content) {
+		content.Spec = bytes.Replace(content.Spec, []byte("registry.example.com/echo"), []byte("evil.example.com/echo"), 1)
+	}
+	for name, forge := range map[string]func(made *appsv1.ControllerRevision){
+		"0a": func(made *appsv1.ControllerRevision) { made.OwnerReferences = nil },
+		"0b": func(made *appsv1.ControllerRevision) { made.Revision = 3 },
+		"0c": func(made *appsv1.ControllerRevision) { made.Revision = 999 },
+	} {
+		s.remakes(2, func(made *appsv1.ControllerRevision, content *runconfig.Content) {
+			made.Name = "echo-content-" + name
+			wrong(content)
+			if forge(made); made.OwnerReferences == nil {
+				made.Revision = 3
+			}
+		})
+	}
+	back(0, "goes back to revision 2, image registry.example.com/echo:2:")
+	back(2, "cannot go back to revision 999: its spec cannot be trusted", "--to-revision", "999")
+
+	s.remakes(2, func(_ *appsv1.ControllerRevision, content *runconfig.Content) { wrong(content) })
+	back(2, "revision 2 of MCPServer/echo is the last that differs, and cannot be written back: "+
+		"its spec cannot be trusted")
+	s.remakes(2, func(_ *appsv1.ControllerRevision, content *runconfig.Content) { content.Spec = nil })
+	back(2, "cannot be written back: its spec was too large")
+	s.remakes(2, func(_ *appsv1.ControllerRevision, content *runconfig.Content) { content.Hash = "other" })
+	back(2, "cannot be written back: content: has hash")
+	back(0, "Not all of the history can be read", "--to-revision", "1")
 }
 
 // What content reads is kept nowhere.
@@ -83,10 +166,10 @@ func TestUndoSaysWhatDoesNotComeBack(t *testing.T) {
 	s.changes("kubectl", "registry.example.com/echo:2", "envFrom: [{configMapRef: {name: settings}}]")
 	s.changes("kubectl", "registry.example.com/echo:3", "")
 	undo := []string{"rollout", "undo", "echo", "--force-conflicts", "--dry-run"}
-	s.says(s.asks("", undo...), 0, "Read as they are now: ConfigMap/settings")
+	s.says(s.asks("", undo...), 0, "Read as they are now (removals are not seen): ConfigMap/settings")
 	time.Sleep(1100 * time.Millisecond) // managedFields have whole seconds
 	s.Apply("kubectl", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: after}}")
-	s.says(s.asks("", undo...), 2, "revision 2 reads ConfigMap/settings, which has changed since")
+	s.says(s.asks("", undo...), 2, "revision 2 reads ConfigMap/settings, which has been written since")
 	s.says(s.asks("", append(undo, "--present-references")...), 0, "could go back")
 	s.Delete(s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}"))
 	s.says(s.asks("", append(undo, "--present-references")...), 2, "which is gone and does not come back")
