@@ -29,10 +29,11 @@ func placements(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (all [
 	}
 	incumbent := placement{workload.Slot(active.Slot), &active.BackendContent}
 	switch {
-	case rollout == nil && run.Workload.Generation < active.Generation:
-		// It is about to be replaced where it is: who does that has not reported yet, and may not come up.
+	case rollout == nil:
+		// Content replaces other content where that is: the gate keeps a runner of older content away once the newer one
+		// has reported, and which content gets the calls may be said later.
 		return []placement{{slot: workload.Slot(active.Slot)}}, ""
-	case rollout == nil || rollout.Target.Hash != mine:
+	case rollout.Target.Hash != mine:
 		why = "the backend is of other content, and no rollout is to this one"
 	case rollout.Target.Slot == active.Slot:
 		why = "the rollout is to the slot of the content that gets the calls"

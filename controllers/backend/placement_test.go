@@ -74,9 +74,7 @@ func TestWhichContentGoesWhere(t *testing.T) {
 			active(1, "old"), to(in(2, "new"), in(1, "old"), "Candidate"),
 			"the backend is of other content, and no rollout is to this one; old in 1",
 		},
-		"another's is active": {
-			active(1, "old"), nil, "the backend is of other content, and no rollout is to this one; old in 1",
-		},
+		"mine is to replace another in its place": {active(1, "old"), nil, "mine in 1"},
 		"another is to replace mine in its place": {later, nil, "mine in 1"},
 		"another is to replace mine beside it": {
 			later, to(in(2, "newer"), in(1, "new"), "Candidate"),

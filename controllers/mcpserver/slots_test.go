@@ -207,6 +207,10 @@ func TestWhichBackendGetsTheCallsIsStated(t *testing.T) {
 			[]edit{stated(same), func(s *scene) { s.server.Spec.Suspend = true }},
 			"slot 1, backend-ccc of 2 at 8080/mcp, before",
 		},
+		"other content, and the server waits for a configuration": {
+			[]edit{stated(func(a *v1alpha1.ActiveBackend) { a.Hash = "x" }), waitsForConfig},
+			"slot 1, backend-ccc of 3 at 8080/mcp, now",
+		},
 		"and nothing is claimed": {[]edit{func(s *scene) { s.server.Status.Workload = nil }}, ""},
 		"and the spec is wrong": {
 			[]edit{func(s *scene) { s.digest.Problems = podtemplate.Problems{{Field: "f", Message: "m"}} }}, "",

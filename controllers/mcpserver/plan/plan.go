@@ -120,7 +120,9 @@ func (m *maker) decide(keeps bool) {
 	switch {
 	case keeps:
 		m.Phase = WaitingForConfig
-		m.keep()
+		if m.keep(); m.s.Last.HasClaimed(m.Target) && m.s.Last.Claim.OwnHash == m.Digest.OwnHash {
+			m.place() // no configuration contributes to a backend
+		}
 		m.converge()
 		return
 	case len(m.problems) == 0:
