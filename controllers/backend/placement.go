@@ -18,7 +18,7 @@ type placement struct {
 }
 
 // placements says which content goes where: a runner's own, where the status has a slot for it, else why says why it
-// has none; and what gets the calls, where that is not its own: there may be no other runner left that keeps it.
+// has none; and, while a rollout tries content beside it, what gets the calls: no other runner may be left to keep it.
 func placements(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (all []placement, why string) {
 	active, rollout, mine := status.Active, status.Rollout, run.Rendering.Backend
 	if active == nil { // an operator of an earlier release claimed it, which knows one slot
