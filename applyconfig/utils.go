@@ -26,6 +26,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.BackendContentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CABundleReference"):
 		return &apisv1alpha1.CABundleReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CandidateStatus"):
+		return &apisv1alpha1.CandidateStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConfigStatus"):
 		return &apisv1alpha1.ConfigStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EgressBlock"):
@@ -82,6 +84,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ResourcesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutOutcome"):
 		return &apisv1alpha1.RolloutOutcomeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutSpec"):
+		return &apisv1alpha1.RolloutSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStatus"):
 		return &apisv1alpha1.RolloutStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStep"):

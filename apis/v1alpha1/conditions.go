@@ -14,6 +14,9 @@ const (
 	// ConditionStalled is True while a person has to act: nothing else can change
 	// what is wrong, or there was no progress for spec.progressDeadlineSeconds.
 	ConditionStalled = "Stalled"
+	// ConditionAvailable is present while a rollout beside what serves has not switched, is held or has failed: whether
+	// calls are served, with the content before.
+	ConditionAvailable = "Available"
 	// ConditionAccepted says whether the spec can be rendered. While it is False the last good content keeps running.
 	ConditionAccepted = "Accepted"
 	// ConditionForeignPodContent is present, and True, while a container or volume of another manager is in one of our pod
@@ -52,6 +55,11 @@ const (
 	// ReasonRolloutPending says that a shared configuration has changed, and that
 	// the server serves with its content before until it is its turn.
 	ReasonRolloutPending = "RolloutPending"
+	// ReasonRolloutHeld says that new content was checked, and waits for spec.rollout.approved or the end of
+	// spec.rollout.paused.
+	ReasonRolloutHeld = "RolloutHeld"
+	// ReasonRolloutFailed says that new content did not come up beside what serves, or did not pass its check.
+	ReasonRolloutFailed = "RolloutFailed"
 	// ReasonUnavailable says that what has rolled out answers no calls now.
 	ReasonUnavailable = "Unavailable"
 	// ReasonSuspended says that spec.suspend stops proxy and backend.

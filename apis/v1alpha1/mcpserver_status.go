@@ -78,6 +78,12 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	SessionSecret string `json:"sessionSecret,omitempty"`
 
+	// strategy is Successive where the backend's content is to come up beside what serves:
+	// then the runner makes nothing of it before status.rollout says so. Absent, it replaces
+	// the pods in place.
+	// +optional
+	Strategy RolloutStrategy `json:"strategy,omitempty"`
+
 	// configs are the shared configurations that the content was rendered from.
 	// +optional
 	// +listType=map
@@ -182,6 +188,51 @@ type RuntimeStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Resources *int32 `json:"resources,omitempty"`
+
+	// candidate is what the runner saw of the content of a rollout that gets no calls yet.
+	// +optional
+	Candidate *CandidateStatus `json:"candidate,omitempty"`
+}
+
+// CandidateStatus is what the runner saw of the content of a rollout that gets no calls yet.
+type CandidateStatus struct {
+	// hash is that of the content.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash"`
+
+	// answers says whether the content speaks MCP, and its tools were compared.
+	// +required
+	Answers bool `json:"answers"`
+
+	// reason is why it does not answer, for programs.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// message is the same for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+
+	// lost is how many tools the content that gets the calls has and this one has not, or
+	// not for the same arguments.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Lost int32 `json:"lost,omitempty"`
+
+	// lostTools are their names, the first ones where they are many.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=128
+	LostTools []string `json:"lostTools,omitempty"`
+
+	// added is how many tools this content has and the other has not.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Added int32 `json:"added,omitempty"`
 }
 
 // ServerInfo is the Implementation of the MCP specification.

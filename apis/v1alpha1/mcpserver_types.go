@@ -28,6 +28,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, self.volumeClaimTemplates.exists_one(u, u.metadata.name == t.metadata.name))",message="two volumeClaimTemplates have one metadata.name: rename one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(self.volumes) || self.volumeClaimTemplates.all(t, !self.volumes.exists(v, v.name == t.metadata.name))",message="volumes and volumeClaimTemplates have an item of the same name: rename one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !self.volumeClaimTemplates.exists(t, t.metadata.name == 'freehold-bridge')",message="the volume freehold-bridge is Freehold's: choose another name in volumeClaimTemplates"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(self.rollout) || !has(self.rollout.strategy) || self.rollout.strategy != 'Successive'",message="rollout.strategy Successive would give the new pods other claims than the old ones have: write Replace, or leave volumeClaimTemplates out"
 // +kubebuilder:validation:XValidation:rule="!has(self.persistentVolumeClaimRetentionPolicy) || has(self.volumeClaimTemplates)",message="persistentVolumeClaimRetentionPolicy is for the claims of volumeClaimTemplates: remove it, or write volumeClaimTemplates in a new server"
 type MCPServerSpec struct {
 	ProxyWorkloadSpec `json:",inline"`
@@ -95,6 +96,10 @@ type MCPServerSpec struct {
 	// stdio says how a server of transport stdio runs in its pod.
 	// +optional
 	Stdio *StdioSpec `json:"stdio,omitempty"`
+
+	// rollout says how new content takes the place of what serves.
+	// +optional
+	Rollout *RolloutSpec `json:"rollout,omitempty"`
 
 	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
 	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or

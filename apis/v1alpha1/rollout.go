@@ -2,6 +2,66 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// RolloutStrategy is how new content of a backend takes the place of earlier content.
+// +kubebuilder:validation:Enum=Replace;Successive
+type RolloutStrategy string
+
+// The strategies.
+const (
+	// StrategyReplace replaces pods in place: of one replica none serves meanwhile.
+	StrategyReplace RolloutStrategy = "Replace"
+	// StrategySuccessive brings the new content up beside the old, which serves until the new one was checked.
+	StrategySuccessive RolloutStrategy = "Successive"
+)
+
+// RolloutHold is when new content that was checked waits for an approval.
+// +kubebuilder:validation:Enum=Never;LostTools;Always
+type RolloutHold string
+
+// When a rollout waits.
+const (
+	// HoldNever lets content that was checked get the calls at once.
+	HoldNever RolloutHold = "Never"
+	// HoldLostTools waits where a tool is missing in the new content, or asks for an argument that it did not ask for.
+	HoldLostTools RolloutHold = "LostTools"
+	// HoldAlways waits in any case.
+	HoldAlways RolloutHold = "Always"
+)
+
+// RolloutSpec says how new content of the backend takes the place of earlier content.
+type RolloutSpec struct {
+	// strategy is Replace, by which pods are replaced in place, or Successive, by which the
+	// new content comes up beside the old, is checked, gets the calls, and the old goes when
+	// its sessions have ended. A backend that does not serve is replaced in place. The
+	// default is Replace.
+	// +optional
+	Strategy RolloutStrategy `json:"strategy,omitempty"`
+
+	// hold says when content that was checked waits for approved: Never, LostTools (a tool of
+	// the content before is missing, or asks for an argument that it did not ask for) or
+	// Always. The default is LostTools.
+	// +optional
+	Hold RolloutHold `json:"hold,omitempty"`
+
+	// approved is the hash of the content that may get the calls though it is held, as
+	// status.rollout.target.hash says it; its first ten digits are enough.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9a-f]{10,64})?$')",message="approved must be the hash of content: write 10 to 64 of the digits of status.rollout.target.hash"
+	Approved string `json:"approved,omitempty"`
+
+	// paused stops a rollout where it is. What is left of its deadlines stays.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// sessionsEnd is how long sessions may go on at the content before, for example 8h. Then
+	// they end, and their clients have to begin anew. With 0s they end at once. The default
+	// is 24h.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="write how long sessions may go on, 0s to 720h"
+	SessionsEnd *metav1.Duration `json:"sessionsEnd,omitempty"`
+}
+
 // BackendContent is the content of a backend, where it runs, and how proxies call it.
 type BackendContent struct {
 	// slot is the place in which the content runs: 1 for the StatefulSet and Service
@@ -92,7 +152,7 @@ const (
 
 // RolloutStep is a step of a rollout.
 type RolloutStep struct {
-	// name of the step: Proxies, Candidate, Switch, Acknowledge, Drain or Teardown.
+	// name of the step: Proxies, Candidate, Check, Acknowledge, Drain or Teardown.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -120,6 +180,11 @@ type RolloutStep struct {
 	// one waits.
 	// +optional
 	Deadline *metav1.Time `json:"deadline,omitempty"`
+
+	// remaining is what is left of the deadline while the rollout is paused, or a quota
+	// refuses its pods.
+	// +optional
+	Remaining *metav1.Duration `json:"remaining,omitempty"`
 }
 
 // RolloutState is what a rollout came to.
@@ -143,6 +208,21 @@ type RolloutOutcome struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	ID string `json:"id"`
+
+	// generation is the workload generation of its target.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Generation int64 `json:"generation,omitempty"`
+
+	// attempt counts the rollouts to that generation, from 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// hash is that of its target.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash,omitempty"`
 
 	// state is what it came to.
 	// +required

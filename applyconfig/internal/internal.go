@@ -294,6 +294,8 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: DownwardAPIVolumeFile.v1.core.api.k8s.io
           elementRelationship: atomic
+- name: Duration.v1.meta.apis.pkg.apimachinery.k8s.io
+  scalar: string
 - name: EmptyDirVolumeSource.v1.core.api.k8s.io
   map:
     fields:
@@ -1388,6 +1390,35 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
       default: ""
     elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.CandidateStatus
+  map:
+    fields:
+    - name: added
+      type:
+        scalar: numeric
+    - name: answers
+      type:
+        scalar: boolean
+      default: false
+    - name: hash
+      type:
+        scalar: string
+      default: ""
+    - name: lost
+      type:
+        scalar: numeric
+    - name: lostTools
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: message
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.ConfigStatus
   map:
     fields:
@@ -1787,6 +1818,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: restartedAt
       type:
         namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: rollout
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutSpec
     - name: serviceAccountName
       type:
         scalar: string
@@ -2033,6 +2067,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: at
       type:
         namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: attempt
+      type:
+        scalar: numeric
+    - name: generation
+      type:
+        scalar: numeric
+    - name: hash
+      type:
+        scalar: string
     - name: id
       type:
         scalar: string
@@ -2047,6 +2090,24 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutSpec
+  map:
+    fields:
+    - name: approved
+      type:
+        scalar: string
+    - name: hold
+      type:
+        scalar: string
+    - name: paused
+      type:
+        scalar: boolean
+    - name: sessionsEnd
+      type:
+        namedType: Duration.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: strategy
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.RolloutStatus
   map:
     fields:
@@ -2085,6 +2146,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reason
       type:
         scalar: string
+    - name: remaining
+      type:
+        namedType: Duration.v1.meta.apis.pkg.apimachinery.k8s.io
     - name: startedAt
       type:
         namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
@@ -2095,6 +2159,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
   map:
     fields:
+    - name: candidate
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.CandidateStatus
     - name: generation
       type:
         scalar: numeric
@@ -2276,6 +2343,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: sessionSecret
+      type:
+        scalar: string
+    - name: strategy
       type:
         scalar: string
 - name: __untyped_atomic_

@@ -45,6 +45,8 @@ type MCPServerSpecApplyConfiguration struct {
 	Port *int32 `json:"port,omitempty"`
 	// stdio says how a server of transport stdio runs in its pod.
 	Stdio *StdioSpecApplyConfiguration `json:"stdio,omitempty"`
+	// rollout says how new content takes the place of what serves.
+	Rollout *RolloutSpecApplyConfiguration `json:"rollout,omitempty"`
 	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
 	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or
 	// kubectl scale sets it. The requests of a session reach the pod that keeps
@@ -249,6 +251,14 @@ func (b *MCPServerSpecApplyConfiguration) WithPort(value int32) *MCPServerSpecAp
 // If called multiple times, the Stdio field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithStdio(value *StdioSpecApplyConfiguration) *MCPServerSpecApplyConfiguration {
 	b.Stdio = value
+	return b
+}
+
+// WithRollout sets the Rollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollout field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithRollout(value *RolloutSpecApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.Rollout = value
 	return b
 }
 

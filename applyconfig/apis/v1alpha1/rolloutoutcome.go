@@ -14,6 +14,12 @@ import (
 type RolloutOutcomeApplyConfiguration struct {
 	// id is that of the rollout.
 	ID *string `json:"id,omitempty"`
+	// generation is the workload generation of its target.
+	Generation *int64 `json:"generation,omitempty"`
+	// attempt counts the rollouts to that generation, from 1.
+	Attempt *int32 `json:"attempt,omitempty"`
+	// hash is that of its target.
+	Hash *string `json:"hash,omitempty"`
 	// state is what it came to.
 	State *apisv1alpha1.RolloutState `json:"state,omitempty"`
 	// reason is why, for programs.
@@ -35,6 +41,30 @@ func RolloutOutcome() *RolloutOutcomeApplyConfiguration {
 // If called multiple times, the ID field is set to the value of the last call.
 func (b *RolloutOutcomeApplyConfiguration) WithID(value string) *RolloutOutcomeApplyConfiguration {
 	b.ID = &value
+	return b
+}
+
+// WithGeneration sets the Generation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Generation field is set to the value of the last call.
+func (b *RolloutOutcomeApplyConfiguration) WithGeneration(value int64) *RolloutOutcomeApplyConfiguration {
+	b.Generation = &value
+	return b
+}
+
+// WithAttempt sets the Attempt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Attempt field is set to the value of the last call.
+func (b *RolloutOutcomeApplyConfiguration) WithAttempt(value int32) *RolloutOutcomeApplyConfiguration {
+	b.Attempt = &value
+	return b
+}
+
+// WithHash sets the Hash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Hash field is set to the value of the last call.
+func (b *RolloutOutcomeApplyConfiguration) WithHash(value string) *RolloutOutcomeApplyConfiguration {
+	b.Hash = &value
 	return b
 }
 

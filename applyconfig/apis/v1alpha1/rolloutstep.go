@@ -12,7 +12,7 @@ import (
 //
 // RolloutStep is a step of a rollout.
 type RolloutStepApplyConfiguration struct {
-	// name of the step: Proxies, Candidate, Switch, Acknowledge, Drain or Teardown.
+	// name of the step: Proxies, Candidate, Check, Acknowledge, Drain or Teardown.
 	Name *string `json:"name,omitempty"`
 	// state is how far the step is.
 	State *apisv1alpha1.RolloutStepState `json:"state,omitempty"`
@@ -25,6 +25,9 @@ type RolloutStepApplyConfiguration struct {
 	// deadline is when the step ends, whatever has happened until then. A step without
 	// one waits.
 	Deadline *v1.Time `json:"deadline,omitempty"`
+	// remaining is what is left of the deadline while the rollout is paused, or a quota
+	// refuses its pods.
+	Remaining *v1.Duration `json:"remaining,omitempty"`
 }
 
 // RolloutStepApplyConfiguration constructs a declarative configuration of the RolloutStep type for use with
@@ -78,5 +81,13 @@ func (b *RolloutStepApplyConfiguration) WithStartedAt(value v1.Time) *RolloutSte
 // If called multiple times, the Deadline field is set to the value of the last call.
 func (b *RolloutStepApplyConfiguration) WithDeadline(value v1.Time) *RolloutStepApplyConfiguration {
 	b.Deadline = &value
+	return b
+}
+
+// WithRemaining sets the Remaining field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Remaining field is set to the value of the last call.
+func (b *RolloutStepApplyConfiguration) WithRemaining(value v1.Duration) *RolloutStepApplyConfiguration {
+	b.Remaining = &value
 	return b
 }

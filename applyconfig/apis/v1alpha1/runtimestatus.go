@@ -34,6 +34,8 @@ type RuntimeStatusApplyConfiguration struct {
 	// resources is the number of resources that the server has. It is absent if it
 	// is not known.
 	Resources *int32 `json:"resources,omitempty"`
+	// candidate is what the runner saw of the content of a rollout that gets no calls yet.
+	Candidate *CandidateStatusApplyConfiguration `json:"candidate,omitempty"`
 }
 
 // RuntimeStatusApplyConfiguration constructs a declarative configuration of the RuntimeStatus type for use with
@@ -105,5 +107,13 @@ func (b *RuntimeStatusApplyConfiguration) WithPrompts(value int32) *RuntimeStatu
 // If called multiple times, the Resources field is set to the value of the last call.
 func (b *RuntimeStatusApplyConfiguration) WithResources(value int32) *RuntimeStatusApplyConfiguration {
 	b.Resources = &value
+	return b
+}
+
+// WithCandidate sets the Candidate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Candidate field is set to the value of the last call.
+func (b *RuntimeStatusApplyConfiguration) WithCandidate(value *CandidateStatusApplyConfiguration) *RuntimeStatusApplyConfiguration {
+	b.Candidate = value
 	return b
 }

@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	apisv1alpha1 "github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
 // WorkloadStatusApplyConfiguration represents a declarative configuration of the WorkloadStatus type for use
 // with apply.
 //
@@ -28,6 +32,10 @@ type WorkloadStatusApplyConfiguration struct {
 	// sessionSecret is the name of the Secret with the keys of session ids, which the
 	// proxies mount. It does not change while the object exists.
 	SessionSecret *string `json:"sessionSecret,omitempty"`
+	// strategy is Successive where the backend's content is to come up beside what serves:
+	// then the runner makes nothing of it before status.rollout says so. Absent, it replaces
+	// the pods in place.
+	Strategy *apisv1alpha1.RolloutStrategy `json:"strategy,omitempty"`
 	// configs are the shared configurations that the content was rendered from.
 	Configs []WorkloadConfigApplyConfiguration `json:"configs,omitempty"`
 	// configRollout was written by earlier releases: it is read as inTurn of all configs,
@@ -92,6 +100,14 @@ func (b *WorkloadStatusApplyConfiguration) WithBridgeImage(value string) *Worklo
 // If called multiple times, the SessionSecret field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithSessionSecret(value string) *WorkloadStatusApplyConfiguration {
 	b.SessionSecret = &value
+	return b
+}
+
+// WithStrategy sets the Strategy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Strategy field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithStrategy(value apisv1alpha1.RolloutStrategy) *WorkloadStatusApplyConfiguration {
+	b.Strategy = &value
 	return b
 }
 
