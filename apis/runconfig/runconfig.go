@@ -1,8 +1,8 @@
 // Package runconfig is what the operator tells the runner: the content of one workload generation of one server, as a
 // file that never changes.
 //
-// runconfig.go has the format, codec.go reads and writes it, hash.go names its content. The package imports no
-// client, so that other tools may read the format.
+// runconfig.go has the format, codec.go reads and writes it, hash.go names its content; routing.go is what a proxy
+// tells the operator. The package imports no client, so that other tools may read the formats.
 package runconfig
 
 import (
