@@ -50,7 +50,7 @@ func (p *Policies) Decide(caller Caller, call Call) Decision {
 	// The reasons are of the policies that decided: those that forbid, if one does.
 	var failed, forbids []int
 	for _, e := range told.Errors {
-		at := place(e.PolicyID)
+		at := indexOf(e.PolicyID)
 		failed = append(failed, at)
 		if p.all[at].policy.Effect() == cedar.Forbid {
 			forbids = append(forbids, at)
@@ -58,7 +58,7 @@ func (p *Policies) Decide(caller Caller, call Call) Decision {
 	}
 	var decided []int
 	for _, r := range told.Reasons {
-		decided = append(decided, place(r.PolicyID))
+		decided = append(decided, indexOf(r.PolicyID))
 	}
 	d := Decision{Allowed: bool(decision) && len(forbids) == 0, Failed: p.names(failed)}
 	if !d.Allowed {
@@ -87,8 +87,8 @@ func (a asked) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// place is where in the list of policies one of that id is.
-func place(id cedar.PolicyID) int {
+// indexOf is where in the list of policies one of that id is.
+func indexOf(id cedar.PolicyID) int {
 	at, err := strconv.Atoi(string(id))
 	if err != nil {
 		panic(err) // Parse made it

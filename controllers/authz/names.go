@@ -30,7 +30,7 @@ type names map[string][]mention
 
 // mention are names that fold alike, as one policy writes them.
 type mention struct {
-	// policy is its place in the list, or everyPolicy where entities mention the names.
+	// policy is its index in the list, or everyPolicy where entities mention the names.
 	policy  int
 	written []string
 }

@@ -55,7 +55,7 @@ type Policies struct {
 type named struct {
 	name   string
 	policy *cedar.Policy
-	// id is its place in the list, by which Cedar tells of it: several have one name.
+	// id is its index in the list, by which Cedar tells of it: several have one name.
 	id cedar.PolicyID
 	// principal, action and resource are the ones that its scope names with ==, nil for a scope that names none.
 	principal, action, resource *types.EntityUID

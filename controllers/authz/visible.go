@@ -61,7 +61,7 @@ func (l *listed) ask(policies []named, id string) (permits, forbids bool) {
 	about := &world{Policies: l.policies, caller: l.caller.ready, request: request}
 	decision, told := cedar.Authorize(asked{policies, request}, about, request)
 	for _, e := range told.Errors {
-		permits = permits || l.policies.all[place(e.PolicyID)].policy.Effect() == cedar.Permit
+		permits = permits || l.policies.all[indexOf(e.PolicyID)].policy.Effect() == cedar.Permit
 	}
 	return permits || decision == cedar.Allow, decision == cedar.Deny && len(told.Reasons) > 0
 }

@@ -26,7 +26,7 @@ func oneByOne(p *Policies, caller Caller, call Call) bool {
 		return false
 	}
 	return decision == cedar.Allow || slices.ContainsFunc(told.Errors, func(e cedar.DiagnosticError) bool {
-		return p.all[place(e.PolicyID)].policy.Effect() == cedar.Permit
+		return p.all[indexOf(e.PolicyID)].policy.Effect() == cedar.Permit
 	})
 }
 

@@ -79,28 +79,28 @@ func (t *LargeQueue) Take(namespace, name string, now time.Time) (wait time.Dura
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line = slices.DeleteFunc(t.line, func(w waiting) bool { return now.Sub(w.due) > largeGone })
-	place, before, others := len(t.line), 0, false
+	at, before, others := len(t.line), 0, false
 	for i, w := range t.line {
 		switch {
 		case w.namespace != namespace:
 			others = true
 		case w.name == name:
-			place = i
-		case place > i:
+			at = i
+		case at > i:
 			before++
 		}
 	}
 	if !t.taken && before == 0 && (namespace != t.last || !others) {
 		t.taken, t.last = true, namespace
-		t.line = slices.Delete(t.line, place, min(place+1, len(t.line)))
+		t.line = slices.Delete(t.line, at, min(at+1, len(t.line)))
 		return 0
 	}
 	wait = min(largeRetry+time.Duration(before)*largeStagger, largeRetryMax)
 	comes := waiting{namespace, name, now.Add(wait)}
-	if place == len(t.line) {
+	if at == len(t.line) {
 		t.line = append(t.line, comes)
 	}
-	t.line[place] = comes
+	t.line[at] = comes
 	return wait
 }
 

@@ -124,7 +124,7 @@ func TestTheQuestionsOfProxiesStartOneProgram(t *testing.T) {
 	select {
 	case a := <-answers:
 		t.Fatalf("HTTP %d %s, before the program is up", a.status, a.body)
-	case <-time.After(2 * junkLook):
+	case <-time.After(2 * junkPause):
 	}
 	close(p.up)
 	var sessions []string

@@ -37,8 +37,8 @@ const (
 	// probePatience is how long a client of the modern era waits until it is known
 	// whether the server speaks it: less than the minute after which many clients give up.
 	probePatience = 50 * time.Second
-	// junkLook is how often what it prints is looked at.
-	junkLook = 500 * time.Millisecond
+	// junkPause is the time between two looks at what it prints.
+	junkPause = 500 * time.Millisecond
 )
 
 // Pauses before a server is started again that ended before it said anything.
@@ -230,14 +230,14 @@ func await[T any](ctx context.Context, s *starter, p *peer, answer <-chan T) (T,
 		return m, nil // also where ctx has ended
 	default:
 	}
-	look := time.NewTicker(junkLook)
-	defer look.Stop()
+	tick := time.NewTicker(junkPause)
+	defer tick.Stop()
 	patience := time.After(firstWords)
 	for {
 		select {
 		case m := <-answer:
 			return m, nil
-		case <-look.C:
+		case <-tick.C:
 			if f := s.junk(p); f != nil {
 				return none, f
 			}

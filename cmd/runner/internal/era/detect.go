@@ -85,7 +85,7 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 		if leave, err := t.questions.Take(pipeline.Of(r.Context()).Payer(), 1); err == nil {
 			go func() {
 				defer leave()
-				t.look(context.Background(), r)
+				t.askEras(context.Background(), r)
 			}()
 		}
 	default:
@@ -96,7 +96,7 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 		defer leave()
 		if known = t.state.Load(); !known.current(time.Now(), content) && !known.of(content) &&
 			!t.denials.recent(t.config.Caller(r)) {
-			t.look(r.Context(), r)
+			t.askEras(r.Context(), r)
 		}
 		known = t.state.Load()
 	}
@@ -106,8 +106,8 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 	return known, nil
 }
 
-// look asks the backend, and keeps what it says.
-func (t *Translator) look(ctx context.Context, r *http.Request) {
+// askEras asks the backend which eras it speaks, and keeps what it says.
+func (t *Translator) askEras(ctx context.Context, r *http.Request) {
 	began, known := time.Now(), t.state.Load()
 	probe, cancel := context.WithTimeout(ctx, cmp.Or(t.config.ProbeTime, probeTime))
 	defer cancel()

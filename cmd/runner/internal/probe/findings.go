@@ -41,20 +41,20 @@ func (r *reply) bar() string {
 // explained are the reasons that proxy and bridge have in the data of their errors, whose detail is the message.
 var explained = []string{remote.AddressNotAllowed, remote.NotTrusted, remote.CredentialsRefused, remote.NotMCP}
 
-// place is how sentences name a server and what its owner looks at.
-type place struct {
+// names are how sentences name a server and what its owner looks at.
+type names struct {
 	at   string // the server
 	path string // where MCP is, if the owner says it apart
 	log  string // where its own words are
 	port string // what to do where nothing answers
 }
 
-func placeOf(run runconfig.Target) place {
+func namesOf(run runconfig.Target) names {
 	if run.Remote != nil {
-		return place{at: "the server at spec.url"}
+		return names{at: "the server at spec.url"}
 	}
 	const log = ": look at its log"
-	return place{
+	return names{
 		at: fmt.Sprintf("the backend at port %d", run.Backend.Port), path: " at " + run.Backend.Path,
 		log: log, port: log + ", and write the port on which the image listens into spec.port",
 	}
@@ -64,7 +64,7 @@ func placeOf(run runconfig.Target) place {
 // instead. The words hold nothing that differs from one asking to the next. A server elsewhere that is down is told
 // apart from one that is up and refuses.
 func unanswered(run runconfig.Target, r *reply, err error) conditions.Finding {
-	is, elsewhere := placeOf(run), run.Remote != nil
+	is, elsewhere := namesOf(run), run.Remote != nil
 	notAnswering := func(format string, args ...any) conditions.Finding {
 		return conditions.False(v1alpha1.ReasonNotAnswering, is.at+fmt.Sprintf(format, args...))
 	}

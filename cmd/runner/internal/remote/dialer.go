@@ -34,11 +34,11 @@ type Dialer struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	backend string // host:port
 	whole   string // where that is dialled
-	last    atomic.Pointer[place]
+	last    atomic.Pointer[resolvedAddress]
 }
 
-// place is where a name led.
-type place struct {
+// resolvedAddress is where a name led.
+type resolvedAddress struct {
 	to string // address:port
 	at time.Time
 }
@@ -92,7 +92,7 @@ func (d *Dialer) resolved(ctx context.Context, network string) (net.Conn, error)
 		conn, err = d.dial(ctx, network, d.whole)
 	}
 	if err == nil {
-		d.last.Store(&place{to: conn.RemoteAddr().String(), at: time.Now()})
+		d.last.Store(&resolvedAddress{to: conn.RemoteAddr().String(), at: time.Now()})
 	}
 	return conn, err
 }

@@ -51,7 +51,7 @@ func TestABackendIsDialledWhereItsNameLeads(t *testing.T) {
 		},
 	} {
 		if last := d.last.Load(); last != nil {
-			d.last.Store(&place{last.to, last.at.Add(-row.earlier)})
+			d.last.Store(&resolvedAddress{last.to, last.at.Add(-row.earlier)})
 		}
 		var asked []string
 		d.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
