@@ -15,7 +15,7 @@ import (
 )
 
 // script is a backend that does as it is told with each connection.
-func script(t *testing.T, serve func(conn net.Conn, calls *bufio.Reader)) string {
+func script(t testing.TB, serve func(conn net.Conn, calls *bufio.Reader)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -2,9 +2,7 @@ package proxy
 
 import (
 	"bufio"
-	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -37,8 +35,6 @@ func FuzzHeaders(f *testing.F) {
 		if !ok {
 			t.Skip("more is announced than sent")
 		}
-		ends.mu.Lock()
-		defer ends.mu.Unlock()
 		got := ends.exchange(t, raw, "HTTP/1.1 200 OK\r\n"+answer+"\r\n\r\n{}")
 		if len(got.requests) > 1 {
 			t.Fatalf("one request became %d:\n%q", len(got.requests), got.requests)
@@ -47,7 +43,7 @@ func FuzzHeaders(f *testing.F) {
 			if in == nil {
 				t.Fatalf("what is no request was passed on:\n%q", got.requests[0])
 			}
-			judgeRequest(t, in, got.requests[0], trust)
+			judgeRequest(t, in, got.requests[0], ends.upstream.Host(), trust)
 			if got.response != "" {
 				judgeResponse(t, in.Header["Origin"], answer, got.response)
 			}
@@ -152,11 +148,11 @@ func ofOneHop(header http.Header) map[string]bool {
 }
 
 // judgeRequest compares what the client said with the bytes that the backend got.
-func judgeRequest(t *testing.T, in *http.Request, raw string, trust bool) {
+func judgeRequest(t *testing.T, in *http.Request, raw, backend string, trust bool) {
 	t.Helper()
 	host, header := split(t, raw)
 	// Who names no host asks whoever listens; the backend is told its own name.
-	if host != in.Host && (in.Host != "" || host != "backend:80") {
+	if host != in.Host && (in.Host != "" || host != backend) {
 		t.Errorf("Host %q became %q", in.Host, host)
 	}
 	if !mayPass(in) {
@@ -170,7 +166,7 @@ func judgeRequest(t *testing.T, in *http.Request, raw string, trust bool) {
 			said[name] = values
 		}
 	}
-	forwarded := "192.0.2.1"
+	forwarded := "127.0.0.1"
 	if prior := said["X-Forwarded-For"]; len(prior) > 0 {
 		forwarded = strings.Join(prior, ", ") + ", " + forwarded
 	}
@@ -328,13 +324,10 @@ func split(t *testing.T, raw string) (host string, header http.Header) {
 	return host, header
 }
 
-// twoEnds is a proxy with a client's end and a backend's end, both in memory.
+// twoEnds is a proxy with a client's end and a backend's end.
 type twoEnds struct {
-	mu      sync.Mutex
-	clients chan net.Conn
-	closed  chan struct{}
-
-	one sync.Mutex // below: one exchange
+	*bench
+	mu  sync.Mutex // guards what is below
 	got exchange
 	say string
 	bad any
@@ -348,87 +341,53 @@ type exchange struct {
 
 func newTwoEnds(f *testing.F, trust bool) *twoEnds {
 	f.Helper()
-	e := &twoEnds{clients: make(chan net.Conn), closed: make(chan struct{})}
-	p := alone(Config{
-		Upstream: Fixed(&url.URL{Scheme: "http", Host: "backend:80"}), Log: slog.New(slog.DiscardHandler),
-		AllowedOrigins: []string{"https://app.example.com"}, Hosts: []string{"echo-proxy"}, TrustForwardedHeaders: trust,
+	e := &twoEnds{}
+	backend := script(f, func(conn net.Conn, calls *bufio.Reader) { // notes a request and answers it
+		head := readHead(calls)
+		e.mu.Lock()
+		e.got.requests = append(e.got.requests, head)
+		say := e.say
+		e.mu.Unlock()
+		_, _ = io.WriteString(conn, say)
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, calls) // the body
 	})
-	transport := p.targets["/mcp"].lanes.Load().Active.transport()
-	transport.DialContext = e.dial
-	transport.ExpectContinueTimeout = time.Millisecond
-	p.targets["/mcp"].reverse.Transport = transport
-	server := p.Server()
-	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	e.bench = front(f, Config{
+		AllowedOrigins: []string{"https://app.example.com"}, Hosts: []string{"echo-proxy"}, TrustForwardedHeaders: trust,
+	}, "http://"+backend)
+	e.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if bad := recover(); bad != nil {
 				if bad != http.ErrAbortHandler { //nolint:errorlint // the value itself is what is thrown
-					e.one.Lock()
+					e.mu.Lock()
 					e.bad = bad
-					e.one.Unlock()
+					e.mu.Unlock()
 				}
 				panic(http.ErrAbortHandler)
 			}
 		}()
-		p.ServeHTTP(w, r)
+		e.proxy.ServeHTTP(w, r)
 	})
-	go func() { _ = server.Serve(e) }()
-	f.Cleanup(func() { _ = server.Close() })
 	return e
-}
-
-// Accept, Close and Addr make it the listener of the server.
-func (e *twoEnds) Accept() (net.Conn, error) {
-	select {
-	case conn := <-e.clients:
-		return client{conn}, nil
-	case <-e.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (e *twoEnds) Close() error {
-	close(e.closed)
-	return nil
-}
-
-func (e *twoEnds) Addr() net.Addr { return &net.TCPAddr{} }
-
-// client is a connection with an address like one of TCP.
-type client struct{ net.Conn }
-
-func (client) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
-
-// dial is a backend: it notes a request and answers it.
-func (e *twoEnds) dial(context.Context, string, string) (net.Conn, error) {
-	near, far := net.Pipe()
-	go func() {
-		defer far.Close()
-		reader := bufio.NewReader(far)
-		head := readHead(reader)
-		e.one.Lock()
-		e.got.requests = append(e.got.requests, head)
-		say := e.say
-		e.one.Unlock()
-		go func() { _, _ = io.Copy(io.Discard, reader) }() // the body
-		_, _ = io.WriteString(far, say)
-	}()
-	return near, nil
 }
 
 // exchange makes one call.
 func (e *twoEnds) exchange(t *testing.T, raw, answer string) exchange {
 	t.Helper()
-	e.one.Lock()
+	e.upstream.young().CloseIdleConnections() // the backend takes one call of each
+	e.mu.Lock()
 	e.got, e.say, e.bad = exchange{}, answer, nil
-	e.one.Unlock()
-	near, far := net.Pipe()
-	defer near.Close()
-	_ = near.SetDeadline(time.Now().Add(time.Minute))
-	e.clients <- far
-	go func() { _, _ = io.WriteString(near, raw) }()
-	response := readHead(bufio.NewReader(near))
-	e.one.Lock()
-	defer e.one.Unlock()
+	e.mu.Unlock()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	go func() { _, _ = io.WriteString(conn, raw) }()
+	response := readHead(bufio.NewReader(conn))
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.bad != nil {
 		t.Fatalf("panic: %v", e.bad)
 	}

@@ -25,7 +25,7 @@ const patience = time.Minute
 
 // bench is a proxy on a real listener in front of a backend.
 type bench struct {
-	t        *testing.T
+	t        testing.TB
 	proxy    *Proxy
 	target   *target
 	upstream *Upstream
@@ -50,7 +50,7 @@ func serve(t *testing.T, config Config, backend http.Handler) *bench {
 }
 
 // fixed is a backend at a URL.
-func fixed(t *testing.T, at string) *Upstream {
+func fixed(t testing.TB, at string) *Upstream {
 	t.Helper()
 	to, err := url.Parse(at)
 	if err != nil {
@@ -59,7 +59,7 @@ func fixed(t *testing.T, at string) *Upstream {
 	return Fixed(to)
 }
 
-func front(t *testing.T, config Config, upstream string) *bench {
+func front(t testing.TB, config Config, upstream string) *bench {
 	t.Helper()
 	if config.Log = slog.New(slog.DiscardHandler); config.Upstream == nil {
 		config.Upstream = fixed(t, upstream)
@@ -114,7 +114,7 @@ func (b *bench) call(method, path, body string, headers ...string) *http.Respons
 	return b.do(b.request(method, path, body, headers...))
 }
 
-func text(t *testing.T, response *http.Response) string {
+func text(t testing.TB, response *http.Response) string {
 	t.Helper()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {

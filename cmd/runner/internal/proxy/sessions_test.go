@@ -185,7 +185,7 @@ func (b *bench) open(headers ...string) (id, at string) {
 	return response.Header.Get(protocol.HeaderSession), answered(b.t, response)["pod"]
 }
 
-func answered(t *testing.T, response *http.Response) map[string]string {
+func answered(t testing.TB, response *http.Response) map[string]string {
 	t.Helper()
 	body := text(t, response)
 	got := map[string]string{}
