@@ -57,6 +57,11 @@ func runnerRights() []ownership.Right {
 		right(IdentityRunner, StatefulSet, backendSets()...),
 		right(IdentityRunner, Service, backendServices()...),
 		right(IdentityRunner, MCPServer, "SERVER"),
+		{
+			Identity: IdentityRunner, Group: ControllerRevision.Group, Resource: ControllerRevision.Resource(),
+			Names: []string{"SERVER-content-*"}, Verbs: []string{"get"},
+			Why: "makes content of the backend again that is not its own, while the status names it",
+		},
 		right(IdentityRemoteRunner, MCPRemoteProxy, "REMOTE"),
 	}
 }

@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -18,7 +20,9 @@ func ServiceAccount(owner Owner) *corev1ac.ServiceAccountApplyConfiguration {
 // Every rule names its objects, also for create, which works because an apply has the object's name in its URL where a
 // POST does not. list and watch need the field selector metadata.name
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
-func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
+//
+// kept are contents that the runner may have to make again, of which it may read what history has.
+func Role(owner Owner, kept ...v1alpha1.BackendContent) *rbacv1ac.RoleApplyConfiguration {
 	role := child(rbacv1ac.Role(RunnerName(owner.Key()), owner.Namespace), owner, ComponentRunner)
 	if owner.Backend {
 		// The runner deletes nothing, but some clusters require the right to delete an object for changing its owner
@@ -34,6 +38,13 @@ func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
 				WithVerbs("get", "list", "watch", "patch", "create", "delete"),
 			rule("", "services", services...).
 				WithVerbs("get", "list", "watch", "patch", "create", "delete"))
+		if len(kept) > 0 {
+			var contents []string
+			for _, content := range kept {
+				contents = append(contents, ContentName(owner.Key(), content.Hash))
+			}
+			role.WithRules(rule("apps", "controllerrevisions", slices.Sorted(slices.Values(contents))...).WithVerbs("get"))
+		}
 	}
 	role.WithRules(
 		rule(v1alpha1.SchemeGroupVersion.Group, owner.Resource, owner.Name).

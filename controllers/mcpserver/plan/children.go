@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -109,8 +110,9 @@ func (m *maker) fallBack() {
 	m.ifClaimRefused(Report{})
 }
 
-// identity is what the runner needs to act. It depends on no field of the spec. Where nothing runs that is kept it is
-// wanted only to withdraw it.
+// identity is what the runner needs to act. It depends on no field of the spec, and on the contents that the status
+// names: those that the runner keeps it may read, from the pass after their claim on, before a proxy of it starts.
+// Where nothing runs that is kept it is wanted only to withdraw it.
 func (m *maker) identity() []Child {
 	if m.Kept() && !m.s.Proxy().Exists() && !m.s.Binding.Exists() {
 		return nil
@@ -121,12 +123,30 @@ func (m *maker) identity() []Child {
 			Manager: kind.ChildrenManager, Live: m.s.Account.Live, Intent: workload.ServiceAccount(m.owner),
 			Lost: m.s.Account.Lost(),
 		},
-		{Manager: kind.RightsManager, Live: m.s.Role.Live, Intent: workload.Role(m.owner), Lost: m.s.Role.Lost()},
+		{Manager: kind.RightsManager, Live: m.s.Role.Live, Intent: workload.Role(m.owner, m.keptContents()...), Lost: m.s.Role.Lost()},
 		{
 			Manager: kind.RightsManager, Live: m.s.Binding.Live, Intent: workload.RoleBinding(m.owner),
 			Lost: m.s.Binding.Lost(),
 		},
 	}
+}
+
+// keptContents are those that the runner of the target keeps. Of a spec that cannot be rendered nobody knows which
+// content is its own.
+func (m *maker) keptContents() []v1alpha1.BackendContent {
+	server, is := m.s.Object.(*v1alpha1.MCPServer)
+	if !is {
+		return nil
+	}
+	status, own := server.Status, m.Digest.Backend
+	switch m.Phase {
+	case Invalid:
+		own = ""
+	case WaitingForConfig:
+	default:
+		status.Workload = &m.Claim
+	}
+	return workload.Kept(status, own)
 }
 
 // policy is the backend's NetworkPolicy, which goes out before all that carries content. It depends on the spec and
