@@ -352,16 +352,17 @@ func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
 		set := &appsv1.StatefulSet{}
 		set.Spec.Template.Annotations = map[string]string{workload.AnnotationBackendHash: "b"}
 		set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, UpdateRevision: "a"}
-		w := snapshot{tracks: map[workload.Slot]track{workload.Slot2: {statefulSet: set}}}
+		w := snapshot{}
 		w.owner = server(r, func(s *v1alpha1.MCPServer) {
 			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2}
 		})
 		if tc.edit != nil {
 			tc.edit(r, w.owner.(*v1alpha1.MCPServer), set)
 		}
-		r.firstAnswerWait(w, workload.Slot2)
+		start := r.started(set)
+		r.firstAnswerWait(w, start)
 		now = now.Add(tc.passed)
-		if got := max(0, r.firstAnswerWait(w, workload.Slot2)); got != tc.want {
+		if got := max(0, r.firstAnswerWait(w, start)); got != tc.want {
 			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
 		}
 	}

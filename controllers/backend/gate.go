@@ -17,6 +17,13 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
+// The objects of a slot, as messages name them.
+const (
+	kindStatefulSet = "StatefulSet"
+	kindService     = "Service"
+	kindHeadless    = "headless Service"
+)
+
 // child is one of the backend's objects: as read, nil if absent, and as intended.
 type child struct {
 	kind   string

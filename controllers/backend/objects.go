@@ -48,7 +48,7 @@ func (r *Runner) statefulSet(w snapshot, slot workload.Slot, run runconfig.RunCo
 	meta.Labels, meta.Annotations = maps.Clone(meta.Labels), maps.Clone(meta.Annotations)
 	intent.ObjectMetaApplyConfiguration = &meta
 	workload.Described(&intent, workload.RunnersObjects(w.owner))
-	o := child{kind: "StatefulSet", intent: &intent}
+	o := child{kind: kindStatefulSet, intent: &intent}
 	if set := w.tracks[slot].statefulSet; set != nil {
 		o.live = set
 		podtemplate.ClearHostNamespaces(intent.Spec.Template, set.Spec.Template.Spec)
@@ -60,6 +60,8 @@ func (r *Runner) statefulSet(w snapshot, slot workload.Slot, run runconfig.RunCo
 type Start struct {
 	UID      types.UID
 	Revision string
+	// Candidate: its content is that of a rollout, and gets no calls yet.
+	Candidate bool
 }
 
 // hasContent reports whether the backend's pods should run this runner's content, whichever revision the StatefulSet
@@ -103,7 +105,7 @@ func (r *Runner) services(w snapshot, slot workload.Slot, run runconfig.RunConfi
 		return o
 	}
 	return []child{
-		service("Service", stands.service, workload.BackendService),
-		service("headless Service", stands.headless, workload.HeadlessService),
+		service(kindService, stands.service, workload.BackendService),
+		service(kindHeadless, stands.headless, workload.HeadlessService),
 	}
 }

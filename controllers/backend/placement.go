@@ -10,39 +10,53 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// placement is content, and the slot where it belongs.
+// placement says which content goes where.
 type placement struct {
-	slot workload.Slot
-	// content is what the status names and no run config of this runner has, nil for the runner's own.
-	content *v1alpha1.BackendContent
+	// own is the slot of the runner's content, 0 where it has none, for which why is the reason.
+	own workload.Slot
+	why string
+	// candidate: the runner's content is that of a rollout, and gets no calls yet.
+	candidate bool
+	// kept are contents in other slots, which are not the runner's. No other runner may be left to keep them.
+	kept []v1alpha1.BackendContent
 }
 
-// placements says which content goes where: a runner's own, where the status has a slot for it, else why says why it
-// has none; and, while a rollout tries content beside it, what gets the calls: no other runner may be left to keep it.
-func placements(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (all []placement, why string) {
+// placementOf places a runner's content where the status has a slot for it, and has it keep what the status names
+// beside, if its content is what is claimed or rolled out.
+func placementOf(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (p placement) {
 	active, rollout, mine := status.Active, status.Rollout, run.Rendering.Backend
 	if active == nil { // an operator of an earlier release claimed it, which knows one slot
-		return []placement{{slot: workload.Slot1}}, ""
+		return placement{own: workload.Slot1}
 	}
-	if active.Hash == mine {
-		return []placement{{slot: workload.Slot(active.Slot)}}, ""
+	superseded := status.Workload != nil && status.Workload.Generation > run.Workload.Generation
+	if !superseded || rollout != nil && rollout.Target.Hash == mine {
+		p.kept = workload.Kept(status, mine)
 	}
-	incumbent := placement{workload.Slot(active.Slot), &active.BackendContent}
-	switch {
-	case rollout == nil:
+	switch switched := workload.Switched(status); {
+	case active.Hash == mine:
+		p.own = workload.Slot(active.Slot)
+	case rollout != nil && rollout.Target.Hash == mine:
+		p.candidate = true
+		switch {
+		case rollout.Target.Slot == active.Slot:
+			p.why = "the rollout is to the slot of the content that gets the calls"
+		case !begun(rollout, stepCandidate):
+			p.why = "the rollout has not come to the backend yet"
+		default:
+			p.own = workload.Slot(rollout.Target.Slot)
+		}
+	case switched && rollout.From != nil && rollout.From.Hash == mine && rollout.From.Slot != active.Slot:
+		p.own = workload.Slot(rollout.From.Slot) // it has sessions, and may come back
+	case !workload.Replaces(status):
+		p.why = "the backend is of other content, and no rollout is to this one"
+	case superseded && active.Generation < run.Workload.Generation:
+		p.why = "the backend is of earlier content, and later content is to replace it"
+	default:
 		// Content replaces other content where that is: the gate keeps a runner of older content away once the newer one
 		// has reported, and which content gets the calls may be said later.
-		return []placement{{slot: workload.Slot(active.Slot)}}, ""
-	case rollout.Target.Hash != mine:
-		why = "the backend is of other content, and no rollout is to this one"
-	case rollout.Target.Slot == active.Slot:
-		why = "the rollout is to the slot of the content that gets the calls"
-	case !begun(rollout, stepCandidate):
-		why = "the rollout has not come to the backend yet"
-	default:
-		return []placement{{slot: workload.Slot(rollout.Target.Slot)}, incumbent}, ""
+		p.own = workload.Slot(active.Slot)
 	}
-	return []placement{incumbent}, why
+	return p
 }
 
 // stepCandidate is the step in which a runner makes the candidate.

@@ -45,9 +45,9 @@ func (r *Runner) announce(ctx context.Context, w snapshot) error {
 }
 
 // firstAnswerWait is how long the first report still waits for the backend's answer. If only the proxy's half is new,
-// a backend of this content runs already, and one report suffices.
-func (r *Runner) firstAnswerWait(w snapshot, slot workload.Slot) time.Duration {
-	if r.pendingReport || reported(w.owner, r) || r.started(w.tracks[slot].statefulSet) == (Start{}) {
+// a backend of this content runs already, and one report suffices. To compare a candidate takes longer.
+func (r *Runner) firstAnswerWait(w snapshot, start Start) time.Duration {
+	if r.pendingReport || reported(w.owner, r) || start == (Start{}) || start.Candidate {
 		return 0
 	}
 	if r.waitsSince.IsZero() {
@@ -65,7 +65,7 @@ func (r *Runner) reportOutcome(ctx context.Context, w snapshot, f conditions.Fin
 	if err := r.report(ctx, w.owner, f); err != nil {
 		return err
 	}
-	r.pendingReport = false
+	r.pendingReport, r.pendingCandidate = false, false
 	return nil
 }
 
@@ -113,7 +113,49 @@ func (r *Runner) runtime(server kinds.Object) *v1alpha1ac.RuntimeStatusApplyConf
 			runtime.Server.WithVersion(facts.Server.Version)
 		}
 	}
+	runtime.Candidate = r.candidate(server)
 	return runtime
+}
+
+// What a list of tools that are lost may hold.
+const (
+	maxLost     = 32
+	maxToolName = 128
+)
+
+// candidate is what was seen of the runner's content, while a rollout to it has not switched. As with facts, what a
+// replica has reported stands until there is news, so that two do not write alternately.
+func (r *Runner) candidate(server kinds.Object) *v1alpha1ac.CandidateStatusApplyConfiguration {
+	status, mine, seen := statusOf(server), r.Run.Rendering.Backend, r.candidateSeen
+	if status.Rollout == nil || status.Rollout.Target.Hash != mine || workload.Switched(status) {
+		return nil
+	}
+	if stands := status.Runtime; reported(server, r) && !r.pendingCandidate && stands.Candidate != nil &&
+		stands.Candidate.Hash == mine {
+		seen = stands.Candidate
+	}
+	if seen == nil {
+		return nil
+	}
+	candidate := v1alpha1ac.CandidateStatus().WithHash(mine).WithAnswers(seen.Answers)
+	// A zero would be missing in what is read, and be stated again and again.
+	if seen.Lost > 0 {
+		candidate.WithLost(seen.Lost)
+	}
+	if seen.Added > 0 {
+		candidate.WithAdded(seen.Added)
+	}
+	for _, tool := range seen.LostTools[:min(len(seen.LostTools), maxLost)] {
+		name := []rune(tool)
+		candidate.WithLostTools(string(name[:min(len(name), maxToolName)]))
+	}
+	if seen.Reason != "" {
+		candidate.WithReason(seen.Reason)
+	}
+	if seen.Message != "" {
+		candidate.WithMessage(seen.Message)
+	}
+	return candidate
 }
 
 // mergedFacts prefers new facts to reported ones, so that two replicas with different facts do not write alternately.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
@@ -47,12 +48,17 @@ type Runner struct {
 	waitsSince time.Time
 	// slots are those that the status named last.
 	slots []workload.Slot
+	// stored are contents that history has, by hash, of those that are kept.
+	stored map[string]runconfig.RunConfig
 	// rendered are the StatefulSets, by what they were rendered from: the last one of each slot.
 	rendered map[rendering]*appsv1ac.StatefulSetApplyConfiguration
 	// learned are the last facts; pendingReport means that they are not reported yet.
 	learned        Facts
 	pendingReport  bool
 	messageChanged time.Time
+	// candidateSeen is what was seen last of the content as a candidate; pendingCandidate means that it is not reported yet.
+	candidateSeen    *v1alpha1.CandidateStatus
+	pendingCandidate bool
 	// written are the notable writes of this pass; nextPass is the time until another pass is due without an event, 0 if
 	// none is.
 	written  []apply.Outcome
@@ -106,6 +112,12 @@ func (r *Runner) mine() revision.Revision {
 // Learn takes facts from the backend. The next pass reports them.
 func (r *Runner) Learn(facts Facts) { r.learned, r.pendingReport = facts, true }
 
+// LearnCandidate takes what was seen of the runner's content while that is a candidate. The next pass reports it, and
+// states the hash.
+func (r *Runner) LearnCandidate(seen v1alpha1.CandidateStatus) {
+	r.candidateSeen, r.pendingCandidate = &seen, true
+}
+
 // Pass reads everything once and applies the run config. ctx must end at SIGTERM: nothing is written after that.
 //
 // The error is one that a retry may cure: the caller retries as apply.RetryOf says, after a refusal each minute. The
@@ -151,11 +163,7 @@ func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (
 	if r.Run.Remote != nil {
 		return r.reportRemote(ctx, w)
 	}
-	all, why := placements(statusOf(w.owner), r.Run)
-	if why != "" {
-		return Report{Waiting: why}, nil
-	}
-	return r.place(ctx, w, all[0].slot, live)
+	return r.place(ctx, w, placementOf(statusOf(w.owner), r.Run), live)
 }
 
 // reportRemote reports on a server that runs elsewhere.
@@ -170,26 +178,51 @@ func (r *Runner) reportRemote(ctx context.Context, w snapshot) (Report, error) {
 // notReported is why a runner writes nothing.
 const notReported = "the report could not be made"
 
-// place writes the runner's own content to a slot, and reports.
-func (r *Runner) place(ctx context.Context, w snapshot, slot workload.Slot, live bool) (Report, error) {
-	start := r.started(w.tracks[slot].statefulSet)
-	if wait := r.firstAnswerWait(w, slot); wait > 0 {
+// place writes the runner's own content to its slot, if it has one, keeps what is not its own, and reports.
+func (r *Runner) place(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
+	if !p.candidate {
+		r.candidateSeen = nil
+	}
+	if p.own == 0 {
+		return r.wait(ctx, w, p, live)
+	}
+	start := r.started(w.tracks[p.own].statefulSet)
+	start.Candidate = p.candidate && start != (Start{})
+	if wait := r.firstAnswerWait(w, start); wait > 0 {
 		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: start}, nil
 	}
 	// The report comes before the write: once it stands, no runner of a lower generation creates its content again.
 	if err := r.announce(ctx, w); err != nil {
 		return Report{Waiting: notReported}, unlessGone(err)
 	}
-	decision, err := r.write(ctx, w, slot, r.Run, live)
-	if isSettled(err) {
-		return Report{Decision: decision, Waiting: err.Error()}, nil
+	decision, own := r.write(ctx, w, p.own, r.Run, live)
+	keeps, kept := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
+	if isSettled(own) {
+		return Report{Decision: decision, Waiting: own.Error()}, kept
 	}
-	finding, err := r.finding(w.owner, err)
-	report := Report{Decision: decision, Finding: finding, Start: start}
+	finding, err := r.finding(w.owner, own)
+	if finding.Reason == v1alpha1.ReasonApplied {
+		finding = keeps
+	}
+	report, err := Report{Decision: decision, Finding: finding, Start: start}, errors.Join(err, kept)
 	if finding.Reason == "" {
 		return report, err
 	}
 	return report, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, finding)))
+}
+
+// wait keeps what is not the runner's own while that has no slot. It reports if it cannot, or has reported before: so
+// a runner whose content gets the calls goes on to keep it until other content comes.
+func (r *Runner) wait(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
+	finding, err := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
+	applied := finding.Reason == v1alpha1.ReasonApplied
+	if finding.Reason == "" || applied && !reported(w.owner, r) {
+		return Report{Waiting: p.why}, err
+	}
+	if applied {
+		finding = conditions.False(v1alpha1.ReasonStandingBack, p.why)
+	}
+	return Report{Finding: finding}, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, finding)))
 }
 
 // ahead returns how long to wait for a cache that lacks our own last report: we would repeat that report.

@@ -38,7 +38,7 @@ func (r *Runner) standingOf(w snapshot) Standing {
 		stands := Stands{PodPort: t.podPort()}
 		if s := t.statefulSet; rolledOut(s) {
 			stands.Runs = string(s.UID) + "/" + s.Status.UpdateRevision
-			stands.Hash = s.Spec.Template.Annotations[workload.AnnotationBackendHash]
+			stands.Hash = t.hash()
 		}
 		standing.Slots[slot] = stands
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -36,6 +37,9 @@ type Loop struct {
 	UserAgent string
 	// Ask asks the backend what it is, and tells what it learned.
 	Ask func(ctx context.Context, log *slog.Logger, tell func(backend.Facts))
+	// Compare asks the backend while its content is the candidate of a rollout, and tells what it saw, again where that
+	// changes for good. It ends with ctx. Nil for none.
+	Compare func(ctx context.Context, log *slog.Logger, tell func(v1alpha1.CandidateStatus))
 	// Observe takes note of what there is of the backend.
 	Observe func(backend.Standing)
 	Log     *slog.Logger
@@ -105,7 +109,7 @@ type said struct {
 // the backend once for each of its starts. No timer wakes it but that of a pass
 // that failed, or left fields to another manager.
 func (l *Loop) passes(ctx context.Context, wake <-chan struct{}, keep func(map[workload.Slot]backend.Stands)) {
-	learned, pause := make(chan backend.Facts), retries()
+	learned, pause := make(chan func()), retries()
 	l.stopAsk = func() {}
 	for {
 		report, err := l.Runner.Pass(ctx)
@@ -126,8 +130,8 @@ func (l *Loop) passes(ctx context.Context, wake <-chan struct{}, keep func(map[w
 		select {
 		case <-wake:
 		case <-retry:
-		case facts := <-learned:
-			l.Runner.Learn(facts)
+		case learn := <-learned:
+			learn()
 		case <-ctx.Done():
 		}
 	}
@@ -178,9 +182,9 @@ func (l *Loop) say(report backend.Report, err error) {
 	}
 }
 
-// learn asks the backend about itself when it has started anew. Pods that were
-// not ready in between count as a start.
-func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- backend.Facts) {
+// learn asks the backend about itself when it has started anew, as a candidate or as what gets the calls. Pods that were
+// not ready in between count as a start. What it learns is for the goroutine of the passes to tell the runner.
+func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- func()) {
 	if report.Start == l.asked || report.Waiting != "" && report.Start == (backend.Start{}) {
 		return
 	}
@@ -190,10 +194,18 @@ func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 		return
 	}
 	ctx, l.stopAsk = context.WithCancel(ctx)
-	go l.Ask(ctx, l.Log, func(facts backend.Facts) {
+	send := func(learn func()) {
 		select {
-		case learned <- facts:
+		case learned <- learn:
 		case <-ctx.Done():
 		}
-	})
+	}
+	switch {
+	case !report.Start.Candidate:
+		go l.Ask(ctx, l.Log, func(facts backend.Facts) { send(func() { l.Runner.Learn(facts) }) })
+	case l.Compare != nil:
+		go l.Compare(ctx, l.Log, func(seen v1alpha1.CandidateStatus) {
+			send(func() { l.Runner.LearnCandidate(seen) })
+		})
+	}
 }

@@ -2,6 +2,7 @@ package backendloop
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -95,4 +97,51 @@ func TestWhenAPassIsMadeAgain(t *testing.T) {
 			t.Errorf("%d: again in %s, want %s to %s", i, got, step.from, step.to)
 		}
 	}
+}
+
+// A start is asked about once, as what it is: a candidate is compared until it gets the calls, or is given up.
+func TestWhatStartsIsAskedOnceAsWhatItIs(t *testing.T) {
+	var asked []string
+	var last context.Context
+	begun := make(chan struct{})
+	ask := func(ctx context.Context, what string) {
+		asked, last = append(asked, what), ctx
+		begun <- struct{}{}
+	}
+	l := Loop{
+		stopAsk: func() {},
+		Ask:     func(ctx context.Context, _ *slog.Logger, _ func(backend.Facts)) { ask(ctx, "what it is") },
+		Compare: func(ctx context.Context, _ *slog.Logger, _ func(v1alpha1.CandidateStatus)) {
+			ask(ctx, "how it compares")
+		},
+	}
+	candidate, none := backend.Start{UID: "1", Revision: "a", Candidate: true}, backend.Start{}
+	serving, other := candidate, candidate
+	serving.Candidate, other.Revision = false, "b"
+	for _, step := range []struct {
+		name   string
+		report backend.Report
+		asks   string
+		ends   bool
+	}{
+		{"nothing runs", backend.Report{}, "", false},
+		{"a candidate", backend.Report{Start: candidate}, "how it compares", false},
+		{"again", backend.Report{Start: candidate}, "", false},
+		{"a pass that could not look", backend.Report{Waiting: "x"}, "", false},
+		{"other pods of it", backend.Report{Start: other}, "how it compares", true},
+		{"it is given up", backend.Report{Start: none}, "", true},
+		{"another one", backend.Report{Start: candidate}, "how it compares", true},
+		{"which gets the calls", backend.Report{Start: serving}, "what it is", true},
+	} {
+		before := last
+		asked = nil
+		l.learn(t.Context(), step.report, nil)
+		if step.asks != "" {
+			<-begun
+		}
+		if ends := before != nil && before.Err() != nil; strings.Join(asked, ", ") != step.asks || ends != step.ends {
+			t.Errorf("%s: asked %q, and ended %t what was asked before", step.name, asked, ends)
+		}
+	}
+	l.stopAsk()
 }
