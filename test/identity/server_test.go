@@ -56,9 +56,11 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	s.Must(err, "building what history keeps")
 	for resource, ac := range map[string]any{
 		"controllerrevisions": content,
-		"serviceaccounts":     workload.ServiceAccount(owner), "roles": workload.Role(owner),
-		"rolebindings": workload.RoleBinding(owner),
-		"configmaps":   config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
+		"serviceaccounts":     workload.ServiceAccount(owner),
+		"roles":               workload.Role(owner, v1alpha1.BackendContent{Hash: run.Rendering.Backend}),
+		"rolebindings":        workload.RoleBinding(owner),
+		"configmaps":          config, "deployments": proxy,
+		"services":        workload.ProxyService(owner, made.object.Spec.Proxy),
 		"networkpolicies": workload.BackendNetworkPolicy(made.object, podtemplate.Release{}),
 		"secrets": workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID),
 			strings.Repeat("k", 32)),
