@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -26,6 +27,9 @@ const storedRetry = time.Minute
 func (r *Runner) keepAll(ctx context.Context, w snapshot, kept []v1alpha1.BackendContent, live bool) error {
 	maps.DeleteFunc(r.stored, func(hash string, _ runconfig.RunConfig) bool {
 		return !slices.ContainsFunc(kept, func(c v1alpha1.BackendContent) bool { return c.Hash == hash })
+	})
+	maps.DeleteFunc(r.rendered, func(of rendering, _ *appsv1ac.StatefulSetApplyConfiguration) bool {
+		return !slices.Contains(r.slots, of.slot)
 	})
 	var errs []error
 	for _, content := range kept {

@@ -56,7 +56,7 @@ type Runner struct {
 	learned        Facts
 	pendingReport  bool
 	messageChanged time.Time
-	// candidateSeen is what was seen last of the content as a candidate; pendingCandidate means that it is not reported yet.
+	// candidateSeen is what was last seen of the content as a candidate; pendingCandidate: it is not reported yet.
 	candidateSeen    *v1alpha1.CandidateStatus
 	pendingCandidate bool
 	// written are the notable writes of this pass; nextPass is the time until another pass is due without an event, 0 if

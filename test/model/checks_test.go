@@ -144,8 +144,9 @@ func (j *checker) changes(o *operation) {
 
 // callable judges whether proxies of the content before, whatever port and transport that has, still find the backend.
 func (j *checker) callable(o *operation) {
-	if o.of != (key{contract.Service.Kind, workload.BackendName(j.scenario.name)}) || o.before == nil ||
-		!callPort(o.before) {
+	name := j.scenario.name
+	if o.of.kind != contract.Service.Kind || o.before == nil || !callPort(o.before) ||
+		!slices.Contains([]string{workload.Slot1.Name(name), workload.Slot2.Name(name)}, o.of.name) {
 		return
 	}
 	if !callPort(o.answer) {

@@ -35,6 +35,8 @@ const (
 // gate holds the gate's invariants against all that runners do. A nil gate holds none.
 type gate struct {
 	scenario *scenario
+	// slot is where the run's runners have the backend.
+	slot workload.Slot
 	// calm is the step before which nobody interferes with a rollout.
 	calm      int
 	revisions map[key]standing
@@ -194,8 +196,8 @@ func (g *gate) content(a *process, set *appsv1.StatefulSet) {
 		p.checker.found(wrongAtRest, "the StatefulSet's labels are %v", set.Labels)
 	}
 	for name, want := range map[string]int32{
-		workload.BackendName(p.name):  a.run.Backend.Port,
-		workload.HeadlessName(p.name): a.run.Backend.PodPort(),
+		g.slot.Name(p.name):         a.run.Backend.Port,
+		g.slot.HeadlessName(p.name): a.run.Backend.PodPort(),
 	} {
 		service := &corev1.Service{}
 		if !p.typed(p.child(contract.Service, name), service) {

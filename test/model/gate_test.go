@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,12 +98,17 @@ func (p *scenario) content(generation int64, variant string) runconfig.RunConfig
 
 // onlyRunners makes up the server and its runners.
 func (p *scenario) onlyRunners() {
-	p.gate = &gate{scenario: p, revisions: map[key]standing{}, pods: map[string]string{}}
+	p.gate = &gate{
+		scenario: p, slot: workload.Slots[p.random.IntN(2)], revisions: map[key]standing{}, pods: map[string]string{},
+	}
 	server := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"image": "server"}}}
 	server.SetGroupVersionKind(contract.MCPServer.GroupVersionKind)
 	server.SetNamespace(namespace)
 	server.SetName(p.name)
 	p.others.apply(gitops, server)
+	if p.gate.slot != workload.Slot1 {
+		p.point()
+	}
 	for i := range 2 + p.random.IntN(3) {
 		a := p.newProcess(fmt.Sprint("runner ", i), plane.Config, ofContent)
 		a.run, a.env = p.content(int64(1+p.random.IntN(3)), []string{"a", "a", "b"}[p.random.IntN(3)]), p.environment()
@@ -109,6 +116,17 @@ func (p *scenario) onlyRunners() {
 			a.run = p.processes[i-1].run // a replica
 		}
 	}
+}
+
+// point has the status say that calls go to the gate's slot, to content that all of the run's replace in its place.
+func (p *scenario) point() {
+	intent := about(p.server())
+	intent.Object["status"] = map[string]any{"active": map[string]any{
+		"slot": int64(p.gate.slot), "hash": "pointer", "generation": int64(1000), "port": int64(1), "path": "/",
+		"transport": "sse", "since": metav1.Now().UTC().Format(time.RFC3339),
+	}}
+	p.others.attempt("point", p.others.Status().Apply(p.t.Context(), client.ApplyConfigurationFromUnstructured(intent),
+		client.FieldOwner(contract.MCPServerPlan), client.ForceOwnership))
 }
 
 // environment draws what a runner finds in its environment.
@@ -241,9 +259,9 @@ func (p *scenario) claim(run runconfig.RunConfig) {
 // backendObjects are what runners write, nil where there is none.
 func (p *scenario) backendObjects() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
-		p.child(contract.StatefulSet, workload.BackendName(p.name)),
-		p.child(contract.Service, workload.BackendName(p.name)),
-		p.child(contract.Service, workload.HeadlessName(p.name)),
+		p.child(contract.StatefulSet, p.gate.slot.Name(p.name)),
+		p.child(contract.Service, p.gate.slot.Name(p.name)),
+		p.child(contract.Service, p.gate.slot.HeadlessName(p.name)),
 	}
 }
 

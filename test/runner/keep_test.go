@@ -266,11 +266,13 @@ func TestAMissingRecordIsSaidWhereSomethingIsToBeRepaired(t *testing.T) {
 		"other content": {func(r *appsv1.ControllerRevision) {
 			r.Data.Raw = []byte(strings.Replace(string(r.Data.Raw), "echo:1", "evil:1", 1))
 		}, "has hash"},
-		"another content's":   {func(r *appsv1.ControllerRevision) { r.Data = record.Data }, "has other content"},
-		"not controlled":      {func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].Controller = nil }, "this server's"},
-		"nobody's":            {func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil }, "is not this server's"},
-		"of no number":        {func(r *appsv1.ControllerRevision) { r.Annotations = nil }, "which was not claimed"},
-		"of a number to come": {func(r *appsv1.ControllerRevision) { r.Annotations[revision.AnnotationGeneration] = "9" }, "9"},
+		"another content's": {func(r *appsv1.ControllerRevision) { r.Data = record.Data }, "has other content"},
+		"not controlled":    {func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].Controller = nil }, "this server's"},
+		"nobody's":          {func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil }, "is not this server's"},
+		"of no number":      {func(r *appsv1.ControllerRevision) { r.Annotations = nil }, "which was not claimed"},
+		"of a number to come": {func(r *appsv1.ControllerRevision) {
+			r.Annotations[revision.AnnotationGeneration] = "9"
+		}, "generation 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newSuccessor(t)

@@ -123,7 +123,10 @@ func (m *maker) identity() []Child {
 			Manager: kind.ChildrenManager, Live: m.s.Account.Live, Intent: workload.ServiceAccount(m.owner),
 			Lost: m.s.Account.Lost(),
 		},
-		{Manager: kind.RightsManager, Live: m.s.Role.Live, Intent: workload.Role(m.owner, m.keptContents()...), Lost: m.s.Role.Lost()},
+		{
+			Manager: kind.RightsManager, Live: m.s.Role.Live, Intent: workload.Role(m.owner, m.keptContents()...),
+			Lost: m.s.Role.Lost(),
+		},
 		{
 			Manager: kind.RightsManager, Live: m.s.Binding.Live, Intent: workload.RoleBinding(m.owner),
 			Lost: m.s.Binding.Lost(),

@@ -202,7 +202,9 @@ func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 	}
 	switch {
 	case !report.Start.Candidate:
-		go l.Ask(ctx, l.Log, func(facts backend.Facts) { send(func() { l.Runner.Learn(facts) }) })
+		go l.Ask(ctx, l.Log, func(facts backend.Facts) {
+			send(func() { l.Runner.Learn(facts) })
+		})
 	case l.Compare != nil:
 		go l.Compare(ctx, l.Log, func(seen v1alpha1.CandidateStatus) {
 			send(func() { l.Runner.LearnCandidate(seen) })
