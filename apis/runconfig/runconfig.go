@@ -35,6 +35,9 @@ const (
 	// CABundle there, and HeaderFile of each header with a Secret.
 	RemoteVolume = "remote"
 	RemotePath   = "/etc/freehold-remote"
+	// StatePath is a directory of the proxy's pod that outlasts its container, for what the proxy has to know when it
+	// starts while the API server is away.
+	StatePath = "/var/lib/freehold"
 	// DefaultGrace is how many seconds a proxy's pods have to end where nobody says.
 	DefaultGrace = 60
 	// ProbePort is the TCP port on which the proxy answers probes.

@@ -92,6 +92,8 @@ func (s *settings) flags(config *target.Config, path *string) *flag.FlagSet {
 	flags.StringVar(&config.RemoteDir, "remote", runconfig.RemotePath,
 		"directory of the files that a server elsewhere needs")
 	flags.StringVar(&config.Backend, "backend", "", "http and host of the backend; the backend's Service if empty")
+	flags.StringVar(&config.StateDir, "state", runconfig.StatePath,
+		"directory that outlasts the process, where it keeps to which content calls go")
 	flags.StringVar(&s.calls, "address", "",
 		"address on which calls are served; the run config's port on all addresses if empty")
 	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)),

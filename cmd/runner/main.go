@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/backendloop"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge/program"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
@@ -107,7 +108,7 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	for _, to := range s.targets {
 		ready = append(ready, asking(to, door).Ready)
 	}
-	loop := s.loop(front, own, logger)
+	loop := s.loop(front, door, own, logger)
 	state := &health.State{Metrics: measured(front), Routing: front.Routing(s.runner.Run.Proxy.Path)}
 	probeServer := state.Server()
 	go proxy.Serve(server, calls, failed)
@@ -140,13 +141,17 @@ func asking(to *target.Target, by *probe.Door) *probe.Prober {
 
 // loop applies the backend of the runner's own server, asks it, also before it gets calls, and has the proxy go where
 // the status says.
-func (s settings) loop(front *proxy.Proxy, own *probe.Door, logger *slog.Logger) *backendloop.Loop {
+func (s settings) loop(front *proxy.Proxy, door, own *probe.Door, logger *slog.Logger) *backendloop.Loop {
 	path := s.runner.Run.Proxy.Path
 	to := s.targets[path]
 	loop := &backendloop.Loop{
 		Runner: s.runner, UserAgent: userAgent(), Ask: asking(to, own).Ask, Observe: to.Observe, Log: logger,
+		Compare: func(ctx context.Context, log *slog.Logger, tell func(v1alpha1.CandidateStatus)) {
+			there := func() bool { return front.Calls(path, s.runner.Run.Rendering.Backend) }
+			asking(to, own).Compare(ctx, log, asking(to, door), there, tell)
+		},
 	}
-	to.Follow(func(lanes proxy.Lanes) { front.Switch(path, lanes) }, loop.Look)
+	to.Follow(func(lanes proxy.Lanes) { front.Switch(path, lanes) }, loop.Look, logger)
 	return loop
 }
 

@@ -33,6 +33,9 @@ const (
 
 	runVolume     = "run-config"
 	sessionVolume = "session-keys"
+	stateVolume   = "state"
+	// stateDisk is more than the one short file takes.
+	stateDisk = "1Mi"
 	// startSeconds is how long the proxy may take to answer its first probe.
 	startSeconds = 60
 )
@@ -105,6 +108,12 @@ func Proxy(
 	if secret := run.Proxy.SessionSecret; secret != "" {
 		template.Spec.WithVolumes(sessionKeys(secret))
 		template.Spec.Containers[0].WithVolumeMounts(mount(sessionVolume, runconfig.SessionPath))
+	}
+	if run.Remote == nil {
+		template.Spec.WithVolumes(corev1ac.Volume().WithName(stateVolume).
+			WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(stateDisk))))
+		template.Spec.Containers[0].WithVolumeMounts(
+			corev1ac.VolumeMount().WithName(stateVolume).WithMountPath(runconfig.StatePath))
 	}
 	if run.Remote != nil && run.Remote.Bridged() {
 		template.Spec.Containers[0].WithPorts(containerPort(PortPeers, runconfig.PeerPort)).WithEnv(podIP())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -56,9 +57,9 @@ func (l *Loop) Run(ctx context.Context) {
 	if len(l.Runner.Run.NotEnforced) == 0 {
 		l.Runner.AskFirst = askFirst
 	}
-	if err := l.Runner.Disagreement(); err != nil {
-		l.Log.Warn(notApplying, "error", err)
-		return
+	disagreement := l.Runner.Disagreement()
+	if disagreement != nil {
+		l.Log.Warn(notApplying, "error", disagreement)
 	}
 	config, err := ctrlconfig.GetConfig()
 	if err != nil {
@@ -74,10 +75,44 @@ func (l *Loop) Run(ctx context.Context) {
 	l.live.Store(true)
 	c.late = func() { l.Log.Warn("cannot read from the API server, only serving") }
 	read, err := c.watch(ctx, l.Runner)
-	if err == nil {
+	if err != nil {
+		if ctx.Err() == nil {
+			l.Log.Error(notApplying, "error", err)
+		}
+		return
+	}
+	if l.Runner.Run.Remote == nil {
+		go l.follow(ctx, read.Reader, c.owner)
+	}
+	if disagreement == nil {
 		l.passes(ctx, c.wake, read.keep)
-	} else if ctx.Err() == nil {
-		l.Log.Error(notApplying, "error", err)
+	}
+}
+
+// follow has told where calls go each time that the server has changed, whatever the passes and the caches of slots do.
+// Where the status does not say it, that is found out once.
+func (l *Loop) follow(ctx context.Context, owner client.Reader, changed <-chan struct{}) {
+	pause, known := retries(), false
+	for {
+		standing, found, err := l.Runner.Pointer(ctx, owner)
+		if err == nil && found && standing.Active == nil && !known {
+			standing.Assumed, err = l.Runner.Assumed(ctx)
+		}
+		var retry <-chan time.Time
+		switch {
+		case err != nil:
+			l.Log.Warn("it cannot be read where calls go", "error", err)
+			retry = time.After(pause.Step())
+		case found:
+			l.Observe(standing)
+			pause, known = retries(), true
+		}
+		select {
+		case <-changed:
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -87,8 +122,8 @@ func (l *Loop) Look(ctx context.Context) {
 	if !l.live.Load() {
 		return
 	}
-	if standing, err := l.Runner.Look(ctx); err == nil {
-		l.Observe(standing)
+	if pointer, found, err := l.Runner.Pointer(ctx, l.Runner.Live); err == nil && found {
+		l.Observe(pointer)
 	}
 }
 
@@ -117,7 +152,7 @@ func (l *Loop) passes(ctx context.Context, wake <-chan struct{}, keep func(map[w
 			l.stopAsk()
 			return
 		}
-		l.Observe(report.Standing)
+		l.Observe(backend.Standing{Slots: report.Standing.Slots}) // the rest is followed
 		if report.Standing.Slots != nil {
 			keep(report.Standing.Slots)
 		}
@@ -182,8 +217,8 @@ func (l *Loop) say(report backend.Report, err error) {
 	}
 }
 
-// learn asks the backend about itself when it has started anew, as a candidate or as what gets the calls. Pods that were
-// not ready in between count as a start. What it learns is for the goroutine of the passes to tell the runner.
+// learn asks the backend about itself when it has started anew, as a candidate or as what gets the calls. Pods that
+// were not ready in between count as a start. What it learns is for the goroutine of the passes to tell the runner.
 func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- func()) {
 	if report.Start == l.asked || report.Waiting != "" && report.Start == (backend.Start{}) {
 		return

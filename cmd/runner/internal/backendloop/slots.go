@@ -2,6 +2,7 @@ package backendloop
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,13 +19,15 @@ type slots struct {
 	client.Reader
 	ctx     context.Context //nolint:containedctx // the process's, whose caches outlast the pass that begins them
 	name    string
-	watch   func(ctx context.Context, slot workload.Slot, name string) (named, headless client.Reader, err error)
+	watch   func(ctx context.Context, slot workload.Slot, name string) (*watched, error)
 	running map[workload.Slot]*watched
 }
 
 // watched are the caches of a slot.
 type watched struct {
 	named, headless client.Reader
+	synced          func(context.Context) bool // waits until they have been read
+	read            bool
 	stop            context.CancelFunc
 }
 
@@ -48,19 +51,26 @@ func (s *slots) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return s.Reader.Get(ctx, key, obj, opts...)
 }
 
-// of are the caches of a slot.
+// of are the caches of a slot, once they have been read. One that takes too long fails the pass, which is made again:
+// meanwhile the status may name other slots.
 func (s *slots) of(slot workload.Slot) (*watched, error) {
-	if w := s.running[slot]; w != nil {
-		return w, nil
+	w := s.running[slot]
+	if w == nil {
+		ctx, stop := context.WithCancel(s.ctx)
+		var err error
+		if w, err = s.watch(ctx, slot, s.name); err != nil {
+			stop()
+			return nil, err
+		}
+		w.stop, s.running[slot] = stop, w
 	}
-	ctx, stop := context.WithCancel(s.ctx)
-	w := &watched{stop: stop}
-	var err error
-	if w.named, w.headless, err = s.watch(ctx, slot, s.name); err != nil {
-		stop()
-		return nil, err
+	if !w.read {
+		ctx, cancel := context.WithTimeout(s.ctx, readTime)
+		defer cancel()
+		if w.read = w.synced(ctx); !w.read {
+			return nil, fmt.Errorf("the objects of %s have not been read within %s", slot.Name(s.name), readTime)
+		}
 	}
-	s.running[slot] = w
 	return w, nil
 }
 

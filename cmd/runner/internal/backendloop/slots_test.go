@@ -33,18 +33,19 @@ func (c cached) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ 
 func TestASlotIsWatchedWhileTheStatusNamesIt(t *testing.T) {
 	var told []string
 	watches := map[workload.Slot]context.Context{}
-	broken := false
+	broken, late := false, false
 	s := &slots{
 		Reader: cached{name: "owner", told: &told}, ctx: t.Context(), name: "echo", running: map[workload.Slot]*watched{},
-		watch: func(
-			ctx context.Context, slot workload.Slot, name string,
-		) (named, headless client.Reader, err error) {
+		watch: func(ctx context.Context, slot workload.Slot, name string) (*watched, error) {
 			if broken {
-				return nil, nil, errors.New("no")
+				return nil, errors.New("no")
 			}
 			told, watches[slot] = append(told, fmt.Sprintf("watch %d of %s", slot, name)), ctx
-			return cached{name: fmt.Sprintf("slot %d", slot), told: &told},
-				cached{name: fmt.Sprintf("headless %d", slot), told: &told}, nil
+			return &watched{
+				named:    cached{name: fmt.Sprintf("slot %d", slot), told: &told},
+				headless: cached{name: fmt.Sprintf("headless %d", slot), told: &told},
+				synced:   func(context.Context) bool { return !late },
+			}, nil
 		},
 	}
 	running := func() (slots []workload.Slot) {
@@ -88,6 +89,13 @@ func TestASlotIsWatchedWhileTheStatusNamesIt(t *testing.T) {
 		{"it cannot be watched", func() { broken = true; reads(workload.Slot2) }, nil, []workload.Slot{1}},
 		{"another one", func() { broken = false; reads(workload.Slot2) }, []string{
 			"headless 2: echo-slot2-headless", "slot 2: echo-slot2", "watch 2 of echo",
+		}, []workload.Slot{1, 2}},
+		{"its caches take long, and one pass fails after the other", func() {
+			s.running[workload.Slot2].read, late = false, true
+			reads(workload.Slot2)
+		}, nil, []workload.Slot{1, 2}},
+		{"they have been read", func() { late = false; reads(workload.Slot2) }, []string{
+			"headless 2: echo-slot2-headless", "slot 2: echo-slot2",
 		}, []workload.Slot{1, 2}},
 		{"both are named", func() { keeps(1, 2) }, nil, []workload.Slot{1, 2}},
 		{"the first is not any more", func() { keeps(2) }, nil, []workload.Slot{2}},

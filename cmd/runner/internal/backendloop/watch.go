@@ -3,6 +3,7 @@ package backendloop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,8 +33,8 @@ type cluster struct {
 	config    *rest.Config
 	scheme    *runtime.Scheme
 	mapper    meta.RESTMapper
-	// wake holds an element when something changed since it was last received.
-	wake chan struct{}
+	// wake holds an element when something changed since it was last received, and owner when the server did.
+	wake, owner chan struct{}
 	// late is told that it takes long to read.
 	late func()
 }
@@ -44,6 +45,7 @@ func connect(config *rest.Config, runner *backend.Runner) (*cluster, error) {
 	c := &cluster{
 		namespace: runner.Run.Server.Namespace, config: config,
 		scheme: runtime.NewScheme(), mapper: mapper(), wake: make(chan struct{}, 1),
+		owner: make(chan struct{}, 1),
 	}
 	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(c.scheme); err != nil {
@@ -70,49 +72,50 @@ func (c *cluster) watch(ctx context.Context, runner *backend.Runner) (*slots, er
 	if !known {
 		return nil, fmt.Errorf("the run config is of a %s, which this runner does not know", runner.Run.Server.Kind)
 	}
-	owner, err := c.cacheOf(ctx, map[client.Object]string{kind.New(): name})
+	owner, err := c.cacheOf(ctx, map[client.Object]string{kind.New(): name}, c.owner, c.wake)
 	if err != nil {
 		return nil, err
 	}
 	s := &slots{Reader: owner, ctx: ctx, watch: c.watchSlot, name: name, running: map[workload.Slot]*watched{}}
 	runner.Reader = s
-	return s, c.start(ctx, owner)
+	late := time.AfterFunc(readTime, c.late)
+	defer late.Stop()
+	if !c.start(ctx, owner)(ctx) {
+		return nil, ctx.Err()
+	}
+	return s, nil
 }
 
 // watchSlot reads the objects of a slot from caches, which end with ctx.
-func (c *cluster) watchSlot(
-	ctx context.Context, slot workload.Slot, name string,
-) (named, headless client.Reader, err error) {
+func (c *cluster) watchSlot(ctx context.Context, slot workload.Slot, name string) (*watched, error) {
 	// A cache holds one name of each kind, and there are two Services.
 	one, err := c.cacheOf(ctx, map[client.Object]string{
 		&appsv1.StatefulSet{}: slot.Name(name), &corev1.Service{}: slot.Name(name),
-	})
+	}, c.wake)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	other, err := c.cacheOf(ctx, map[client.Object]string{&corev1.Service{}: slot.HeadlessName(name)})
+	other, err := c.cacheOf(ctx, map[client.Object]string{&corev1.Service{}: slot.HeadlessName(name)}, c.wake)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return one, other, c.start(ctx, one, other)
+	return &watched{named: one, headless: other, synced: c.start(ctx, one, other)}, nil
 }
 
-// start returns when the caches have been read, or ctx ends. Caches retry in silence.
-func (c *cluster) start(ctx context.Context, caches ...cache.Cache) error {
-	late := time.AfterFunc(readTime, c.late)
-	defer late.Stop()
+// start starts caches, which retry in silence. Synced waits until they have been read, or its own context ends.
+func (c *cluster) start(ctx context.Context, caches ...cache.Cache) (synced func(context.Context) bool) {
 	for _, each := range caches {
 		go func() { _ = each.Start(ctx) }() //nolint:errcheck // it ends with ctx, and fails only if started twice
 	}
-	for _, each := range caches {
-		if !each.WaitForCacheSync(ctx) {
-			return ctx.Err()
-		}
+	return func(ctx context.Context) bool {
+		return !slices.ContainsFunc(caches, func(each cache.Cache) bool { return !each.WaitForCacheSync(ctx) })
 	}
-	return nil
 }
 
-func (c *cluster) cacheOf(ctx context.Context, objects map[client.Object]string) (cache.Cache, error) {
+// cacheOf is a cache of objects, by name. Their changes ring.
+func (c *cluster) cacheOf(
+	ctx context.Context, objects map[client.Object]string, bells ...chan struct{},
+) (cache.Cache, error) {
 	options := cache.Options{
 		Scheme: c.scheme, Mapper: c.mapper,
 		DefaultNamespaces: map[string]cache.Config{c.namespace: {}},
@@ -131,9 +134,9 @@ func (c *cluster) cacheOf(ctx context.Context, objects map[client.Object]string)
 			return nil, fmt.Errorf("watching %T: %w", object, err)
 		}
 		handler := toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { c.ring() },
-			UpdateFunc: func(any, any) { c.ring() },
-			DeleteFunc: func(any) { c.ring() },
+			AddFunc:    func(any) { ring(bells) },
+			UpdateFunc: func(any, any) { ring(bells) },
+			DeleteFunc: func(any) { ring(bells) },
 		}
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			return nil, fmt.Errorf("watching %T: %w", object, err)
@@ -142,10 +145,12 @@ func (c *cluster) cacheOf(ctx context.Context, objects map[client.Object]string)
 	return cached, nil
 }
 
-func (c *cluster) ring() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // a pass is due already
+func ring(bells []chan struct{}) {
+	for _, bell := range bells {
+		select {
+		case bell <- struct{}{}:
+		default: // it has been rung, and not been heard yet
+		}
 	}
 }
 

@@ -71,6 +71,12 @@ func (t *Translator) unpark(state string, digest, caller [sha256.Size]byte) *wai
 	return q
 }
 
+// Waiting is how many calls wait for another request of their client.
+func (t *Translator) Waiting() int { return t.pending.Len() }
+
+// Waits reports whether a call waits under a state.
+func (t *Translator) Waits(state string) bool { return t.pending.Get(state) != nil }
+
 // digest is what makes a call the same as another.
 func (c *call) digest() [sha256.Size]byte {
 	return sha256.Sum256([]byte(c.method +

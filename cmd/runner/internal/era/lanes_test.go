@@ -20,8 +20,13 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
+// hashes are those of the contents.
+var hashes = []string{"0123456789abcdef", "fedcba9876543210"}
+
 // inLanes is a proxy in front of two backends, each with a translator of its own.
-func inLanes(t *testing.T, of ...*backend) (lanes []*proxy.Upstream, p *proxy.Proxy, endpoint string) {
+func inLanes(
+	t *testing.T, look func(context.Context), of ...*backend,
+) (lanes []*proxy.Upstream, p *proxy.Proxy, endpoint string) {
 	t.Helper()
 	for i, b := range of {
 		at, err := url.Parse(b.URL)
@@ -29,7 +34,7 @@ func inLanes(t *testing.T, of ...*backend) (lanes []*proxy.Upstream, p *proxy.Pr
 			t.Fatal(err)
 		}
 		u := proxy.Fixed(at)
-		u.Content = proxy.Content{Hash: []string{"0123456789abcdef", "fedcba9876543210"}[i], Alone: true}
+		u.Content = proxy.Content{Hash: hashes[i], Slot: int32(i + 1), Alone: true} //nolint:gosec // few
 		lanes = append(lanes, u)
 	}
 	keys, log := t.TempDir(), slog.New(slog.DiscardHandler)
@@ -37,7 +42,7 @@ func inLanes(t *testing.T, of ...*backend) (lanes []*proxy.Upstream, p *proxy.Pr
 		t.Fatal(err)
 	}
 	p = proxy.New(proxy.Process{Log: log}, map[string]proxy.Config{"/mcp": {
-		Upstream: lanes[0], Keys: session.Follow(keys, "echo-session", "uid-1"), Log: log,
+		ServerUID: "uid-1", Upstream: lanes[0], Look: look, Keys: session.Follow(keys, "echo-session", "uid-1"), Log: log,
 		Translate: func(_ *proxy.Upstream, next, send http.Handler) proxy.Translator {
 			return era.New(era.Config{Caller: func(*http.Request) string { return "" }, Log: log}, next, send)
 		},
@@ -53,7 +58,7 @@ func inLanes(t *testing.T, of ...*backend) (lanes []*proxy.Upstream, p *proxy.Pr
 // who has a session with the other keeps it until that is gone.
 func TestContentOfAnotherEraTakesOver(t *testing.T) {
 	before, after := newBackend(t, legacyOnly), newBackend(t, modernOnly)
-	lanes, p, endpoint := inLanes(t, before, after)
+	lanes, p, endpoint := inLanes(t, nil, before, after)
 	first, second := lanes[0], lanes[1]
 	p.Switch("/mcp", proxy.Lanes{Active: first, Others: []*proxy.Upstream{second}, Stated: true})
 

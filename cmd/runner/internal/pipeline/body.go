@@ -109,19 +109,32 @@ func (b *Body) Messages(r *http.Request) (messages []jsonrpc.Message, batch bool
 }
 
 func (b *Body) parse(ctx context.Context) (messages []jsonrpc.Message, batch bool, err error) {
-	text, leave, err := b.call.Memory.Read(ctx, b.call.Payer(), (*incoming)(b), b.length)
-	if err != nil {
-		return nil, false, err
+	if !b.whole {
+		text, leave, err := b.call.Memory.Read(ctx, b.call.Payer(), (*incoming)(b), b.length)
+		if err != nil {
+			return nil, false, err
+		}
+		b.mu.Lock()
+		b.text, b.length, b.leave, b.whole = text, int64(len(text)), leave, true
+		b.mu.Unlock()
 	}
-	b.mu.Lock()
-	b.text, b.length, b.leave, b.whole = text, int64(len(text)), leave, true
-	b.mu.Unlock()
 	done, err := b.Turn(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	defer done()
-	return budget.Parse(text)
+	return budget.Parse(b.text)
+}
+
+// Return gives back a body of at most Short bytes of which its reader has sent nothing: the next reader gets it.
+func (b *Body) Return(text []byte) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text, b.length, b.whole, b.at = text, int64(len(text)), true, 0
+	b.parsed, b.dropped = false, false
 }
 
 // Turn waits until it is the turn of a body that was read as a whole, as budget.Turn has it.

@@ -65,7 +65,7 @@ func (t *target) endpointOf(response *http.Response, f *flight) io.ReadCloser {
 	caller := callerOf(response.Request)
 	sealing := newEndpoint(response.Body, func(id string) (string, error) {
 		sealed, err := t.config.Keys.Seal(caller, f.route.to.session(f.pod(), id))
-		f.visit(f.route.to)
+		f.visit()
 		if err != nil {
 			t.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)
 		}

@@ -42,7 +42,11 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 	case flight.lost(err), flight.route.own != "" && unsent(err) && t.retired(flight.ctx, flight.route.to):
 		return errSessionGone
 	}
-	return t.unreached(cmp.Or(flight.route.to, t.lanes.Load().Active), err)
+	to := cmp.Or(flight.route.to, t.lanes.Load().Active)
+	if to == nil {
+		return errNoLane
+	}
+	return t.unreached(to, err)
 }
 
 // unreached is what the client is told of an upstream that gives no answer.

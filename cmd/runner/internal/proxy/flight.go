@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -28,9 +29,16 @@ type flight struct {
 	// began is the pod that got a request which may begin a session: the upstream chooses it.
 	began    netip.AddrPort
 	internal bool // the translator makes it, and not the client: no drain knows it
-	// inside says that it is a question of the process's own, and visits are those that it is counted among, nil for none.
-	inside bool
-	visits *visits
+	// of is the client's request for which a translator makes it, nil where that is not known; sent says that something of
+	// it has gone to a backend, or may have.
+	of   *flight
+	sent atomic.Bool
+	// inside says that it is a question of the process's own. Use is that of the content where it is counted, nil for
+	// none: counted as a call, and visits as one of a session.
+	inside  bool
+	use     *use
+	counted bool
+	visits  atomic.Bool
 
 	// What later stages report to earlier ones.
 
@@ -82,6 +90,17 @@ func (f *flight) drained() bool { return errors.Is(context.Cause(f.ctx), errDrai
 // deserted reports whether the client has left.
 func (f *flight) deserted() bool { return f.client.Err() != nil }
 
+// reached says that something of a request has gone to a backend.
+func (f *flight) reached() {
+	f.sent.Store(true)
+	if f.of != nil {
+		f.of.sent.Store(true)
+	}
+}
+
+// again has nothing known of the way that a request was on.
+func (f *flight) again() { f.route, f.began, f.leads = route{}, netip.AddrPort{}, "" }
+
 type flightKey struct{}
 
 func flightOf(ctx context.Context) *flight {
@@ -106,6 +125,7 @@ func newTraffic() *traffic {
 func (t *traffic) flight(client context.Context, r *http.Request, body *pipeline.Body) *flight {
 	ctx, cancel := context.WithCancelCause(client)
 	f := &flight{client: client, cancel: cancel, request: r, body: body, traffic: t}
+	f.of, _ = client.Value(flightKey{}).(*flight)
 	f.ctx = context.WithValue(ctx, flightKey{}, f)
 	return f
 }
@@ -136,7 +156,7 @@ func (t *traffic) end(f *flight) {
 		t.taken--
 	}
 	delete(t.flights, f)
-	f.visits.leave()
+	f.leaveUse()
 	f.cancel(nil)
 	f.body.End()
 	if f.leave != nil {

@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 )
 
 // An event stream that a GET has opened may be silent for hours. While it is in the hands of net/http it takes the
@@ -95,6 +97,9 @@ func (o *takeover) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 func offerTakeover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		w := to
+		if held, is := w.(*pipeline.Held); is {
+			w = held.Unwrap() // of a stream it holds nothing
+		}
 		filter, filtered := w.(Filter)
 		if filtered {
 			w = filter.Unwrap()

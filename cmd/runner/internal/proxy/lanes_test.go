@@ -3,7 +3,6 @@ package proxy
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
@@ -44,7 +44,9 @@ func twoOf(t *testing.T, change ...func(*Config)) *twoContents {
 	other.pods.lookup = two.resolves[1].lookup
 	other.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, other.Host(), "")
 	for i, u := range []*Upstream{two.upstream, other} {
-		two.contents[i] = u.Holds(Content{Hash: hashes[i], Slot: int32(i + 1), Path: "/mcp", Alone: true}) //nolint:gosec // few
+		two.contents[i] = u.Holds(Content{
+			Hash: hashes[i], Slot: int32(i + 1), Generation: int64(i + 4), Path: "/mcp", Alone: true, //nolint:gosec // few
+		})
 	}
 	return two
 }
@@ -287,24 +289,22 @@ func TestAContentIsCalledAsItWantsTo(t *testing.T) {
 }
 
 // told is what a proxy tells of where its calls go.
-func (two *twoContents) told() (got struct {
-	Active   *struct{ Slot, Hash any }
-	Sessions map[string]time.Time
-},
-) {
+func (two *twoContents) told() runconfig.Routing {
 	two.t.Helper()
 	w := httptest.NewRecorder()
-	two.proxy.Routing("/mcp").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/backend", http.NoBody))
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		two.t.Fatalf("%s: %v", w.Body, err)
+	two.proxy.Routing("/mcp").ServeHTTP(w, httptest.NewRequest(http.MethodGet, runconfig.RoutingPath, http.NoBody))
+	got, err := runconfig.ReadRouting(w.Body)
+	if err != nil {
+		two.t.Fatal(err)
 	}
 	return got
 }
 
-// A proxy tells to which content its calls go, and when it saw a session of each; what it asks itself is no session.
+// A proxy tells to which content its calls go, what is on its way to each, and when it saw a session of each; what it
+// asks itself is neither.
 func TestAProxyTellsWhereItsCallsGo(t *testing.T) {
-	two := twoOf(t)
-	if got := two.told(); got.Active != nil || len(got.Sessions) != 0 {
+	two := twoOf(t, func(c *Config) { c.ServerUID = "uid-1" })
+	if got := two.told(); got.Active != nil || len(got.Contents) != 1 || got.ServerUID != "uid-1" {
 		t.Errorf("while the status says nothing: %+v", got)
 	}
 	two.to(0)
@@ -313,35 +313,69 @@ func TestAProxyTellsWhereItsCallsGo(t *testing.T) {
 		inside.ServeHTTP(httptest.NewRecorder(), ask)
 	}
 	two.who("a modern call")
-	if got := two.told(); got.Active == nil || got.Active.Slot != 1.0 || got.Active.Hash != hashes[0] ||
-		len(got.Sessions) != 0 {
+	want := runconfig.RoutedContent{Slot: 1, Hash: hashes[0], Generation: 4}
+	if got := two.told(); got.Active == nil || *got.Active != want || !got.Of(hashes[0]).SessionSeen.IsZero() ||
+		got.Of(hashes[0]).InFlight != 0 || got.Of(hashes[1]) == nil {
 		t.Errorf("before the first session: %+v", got)
 	}
 	id, _ := two.open()
 	two.to(1)
-	if got := two.told(); got.Active.Slot != 2.0 || got.Active.Hash != hashes[1] || len(got.Sessions) != 1 ||
-		time.Since(got.Sessions[hashes[0]]) > patience {
+	want = runconfig.RoutedContent{Slot: 2, Hash: hashes[1], Generation: 5}
+	if got := two.told(); *got.Active != want || time.Since(got.Of(hashes[0]).SessionSeen) > patience ||
+		!got.Of(hashes[1]).SessionSeen.IsZero() {
 		t.Errorf("with a session: %+v", got)
 	}
 	ago := time.Now().Add(-time.Hour).Unix()
-	seen := two.target.lanes.Load().Others[0].sessions
-	seen.last.Store(ago)
-	if got := two.told().Sessions[hashes[0]].Unix(); got != ago {
+	of := two.target.lanes.Load().Others[0].use
+	of.last.Store(ago)
+	if got := two.told().Of(hashes[0]).SessionSeen.Unix(); got != ago {
 		t.Errorf("it was seen at %d, want %d", got, ago)
 	}
 	stream := two.in(id, http.MethodGet, "")
 	nextEvent(t, bufio.NewReader(stream.Body))
-	if got := two.told().Sessions[hashes[0]]; time.Since(got) > patience {
-		t.Errorf("with an open stream: %s", got)
+	if got := two.told().Of(hashes[0]); time.Since(got.SessionSeen) > patience || got.InFlight != 0 {
+		t.Errorf("with an open stream: %+v", got)
 	}
 	_ = stream.Body.Close()
-	for end := time.Now().Add(patience); seen.open.Load() != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); of.sessions.Load() != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 	}
-	if seen.open.Load() != 0 || seen.last.Load() == ago {
+	if of.sessions.Load() != 0 || of.last.Load() == ago {
 		t.Error("a stream that has ended is not counted as such")
 	}
-	if two.alone(1); len(two.told().Sessions) != 0 {
+	two.alone(1)
+	if two.told().Of(hashes[0]) != nil {
 		t.Errorf("of content that is gone: %+v", two.told())
+	}
+	if two.to(1); two.told().Of(hashes[0]).SessionSeen.IsZero() {
+		t.Error("what was seen of content that is named again is forgotten")
+	}
+}
+
+// A call is on its way until it is answered, whether it has a session or none.
+func TestAProxyTellsOfCallsOnTheirWay(t *testing.T) {
+	two := twoOf(t, func(c *Config) { c.ServerUID = "uid-1" })
+	two.to(0)
+	began, end := make(chan struct{}), make(chan struct{})
+	two.pods[0].Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(began)
+		<-end
+	})
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		text(t, two.call(http.MethodPost, "/mcp", "x", modernCall...))
+	}()
+	<-began
+	two.to(1)
+	if got := two.told(); got.Of(hashes[0]).InFlight != 1 || got.Of(hashes[1]).InFlight != 0 {
+		t.Errorf("while it is on its way: %+v", got)
+	}
+	close(end)
+	<-answered
+	for end := time.Now().Add(patience); two.told().Of(hashes[0]).InFlight != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it stays on its way")
+		}
 	}
 }
 

@@ -15,6 +15,12 @@ type sender struct{ http.Handler }
 // Close implements Translator.
 func (sender) Close(context.Context) {}
 
+// Waiting implements Translator.
+func (sender) Waiting() int { return 0 }
+
+// Waits implements Translator.
+func (sender) Waits(string) bool { return false }
+
 // A session leaves a pod that ends before the pod has ended, also soon after it began: a call that is there then breaks
 // off. A proxy that has never heard of the pod takes it for a new one.
 func TestASessionLeavesAPodThatEnds(t *testing.T) {

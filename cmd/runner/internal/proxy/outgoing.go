@@ -79,21 +79,8 @@ func (b *heldBody) Close() error {
 	return nil
 }
 
-// hold keeps the body of a request open until release, nil for one that has none, or is read before it is sent.
-func hold(request *http.Request) *heldBody {
-	if request.Body == nil || request.Body == http.NoBody || short(request) {
-		return nil
-	}
-	body := &heldBody{ReadCloser: request.Body}
-	request.Body = body
-	return body
-}
-
 // again begins an attempt: what the one before has closed is open.
 func (b *heldBody) again() {
-	if b == nil {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = false
@@ -102,9 +89,6 @@ func (b *heldBody) again() {
 // release has the body closed with the last attempt. That one's transport may still look for the body's end, and takes
 // a body that is closed meanwhile for a failed request.
 func (b *heldBody) release() {
-	if b == nil {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.released = true; b.closed {

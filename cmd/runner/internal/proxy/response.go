@@ -104,7 +104,7 @@ func (t *target) sealID(response *http.Response, f *flight) error {
 		return &unsealed{err}
 	}
 	response.Header[protocol.HeaderSession] = []string{id}
-	f.visit(f.route.to)
+	f.visit()
 	return nil
 }
 

@@ -46,7 +46,7 @@ func (t *target) route(way *way, next http.Handler) http.Handler {
 			return
 		}
 		if f.route.own != "" {
-			f.visit(f.route.to)
+			f.visit()
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -114,6 +114,9 @@ func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (br
 
 // outlived reports whether sessions of other content than an upstream has are over: once no pod of that can be left.
 func (t *target) outlived(to *Upstream, s session.Session, now time.Time) bool {
+	if t.switching.hasLeft(s.Content) {
+		return true
+	}
 	if t.lanes.Load().Stated {
 		return to.Alone
 	}

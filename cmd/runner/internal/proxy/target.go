@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log"
@@ -22,7 +23,9 @@ type Config struct {
 	// BelowPath says that clients call the proxy below a path which their Ingress removes: a URL that leads them back is
 	// relative then.
 	BelowPath bool
-	// Upstream is where calls go, with what the process knows of itself: Switch tells what is known of it later.
+	// ServerUID is that of the server, and Own the hash of the content of the process's own run config.
+	ServerUID, Own string
+	// Upstream is where calls go until Switch says it. Nil is nowhere: they are refused until then.
 	Upstream *Upstream
 	// Look, if not nil, has what the server's status says read anew, and told by Switch, before it returns.
 	Look func(context.Context)
@@ -55,6 +58,10 @@ type Translator interface {
 	http.Handler
 	// Close ends them.
 	Close(ctx context.Context)
+	// Waiting is how many calls wait for another request of their client, and Waits reports whether one does under a state
+	// that the client was told.
+	Waiting() int
+	Waits(state string) bool
 }
 
 // target is one server, and the stages that a call for it meets.
@@ -80,7 +87,7 @@ func newTarget(p *Proxy, config Config) *target {
 	t := &target{proxy: p, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
 	t.reverse = &httputil.ReverseProxy{
 		Rewrite:        t.rewrite,
-		Transport:      carried{t},
+		Transport:      routed{},
 		FlushInterval:  flushInterval,
 		BufferPool:     p.buffers,
 		ModifyResponse: t.response,
@@ -89,7 +96,11 @@ func newTarget(p *Proxy, config Config) *target {
 		// broke; both are in the caller's hands already.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	t.switchTo(&Lanes{Active: config.Upstream})
+	t.lanes.Store(&Lanes{})
+	if config.Upstream != nil {
+		t.config.Own = cmp.Or(config.Own, config.Upstream.Hash)
+		t.switchTo(&Lanes{Active: config.Upstream})
+	}
 	chain := func(to http.Handler, authenticate, admit, authorize pipeline.Stage) http.Handler {
 		return pipeline.Chain(to, t.gate, t.track, authenticate, admit, authorize)
 	}

@@ -19,8 +19,8 @@ import (
 type Upstream struct {
 	Content
 	*way
-	// sessions are those of this content.
-	sessions *visits
+	// use is what clients have of this content.
+	use *use
 }
 
 // Content is what an upstream holds.
@@ -29,8 +29,10 @@ type Content struct {
 	Hash string
 	// Bridged has the upstream told who has a share: it is a bridge, and bounds what one caller has of it.
 	Bridged bool
-	// Slot is the place of the backend, 0 where there is one alone.
-	Slot int32
+	// Slot is the place of the backend, 0 where there is one alone, and Generation the workload generation under which the
+	// content was placed there.
+	Slot       int32
+	Generation int64
 	// Path is that of the MCP endpoint there, empty where it is the target's.
 	Path string
 	// Alone says that all pods of the upstream are of this content.

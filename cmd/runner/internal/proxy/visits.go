@@ -5,65 +5,80 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
-// visits tells when a session of some content was last used by its client.
-type visits struct {
-	open atomic.Int64 // requests and streams that are on their way
-	last atomic.Int64 // the end of the last one, in seconds since 1970; 0 for none
+// use is what clients have of a content.
+type use struct {
+	calls    atomic.Int64 // requests on their way that are to be answered
+	sessions atomic.Int64 // requests and streams of sessions that are on their way
+	last     atomic.Int64 // the end of the last one of a session, in seconds since 1970; 0 for none
 }
 
-// visit notes that the request is of a session, until it ends. What the process asks itself is not.
-func (f *flight) visit(to *Upstream) {
-	if f.internal || f.inside || f.visits != nil || to.sessions == nil {
+// uses says to which content a client's request goes, until it ends or goes to another one. What the process asks
+// itself is not counted, nor what a translator sends for a request that is.
+func (f *flight) uses(u *use) {
+	if f.inside || f.internal {
 		return
 	}
-	f.visits = to.sessions
-	f.visits.open.Add(1)
-}
-
-// leave notes the end of a request.
-func (v *visits) leave() {
-	if v != nil {
-		v.last.Store(time.Now().Unix())
-		v.open.Add(-1)
+	f.leaveUse()
+	if f.use, f.counted = u, !f.answersNoCall(); f.counted {
+		u.calls.Add(1)
 	}
 }
 
-// at is when a session was last used.
-func (v *visits) at(now time.Time) (at time.Time, ever bool) {
-	if v.open.Load() > 0 {
-		return now, true
+// visit notes that the request is of a session, until it ends.
+func (f *flight) visit() {
+	if f.use != nil && f.visits.CompareAndSwap(false, true) {
+		f.use.sessions.Add(1)
 	}
-	last := v.last.Load()
-	return time.Unix(last, 0), last > 0
 }
 
-// routing is what a proxy tells of where the calls of a target go.
-type routing struct {
-	// Active is the content that gets calls, nil where the server's status does not say it.
-	Active *routed `json:"active,omitempty"`
-	// Sessions has by the hash of a content when this proxy last saw a session of it.
-	Sessions map[string]string `json:"sessions"`
+// leaveUse notes the end of a request at its content.
+func (f *flight) leaveUse() {
+	if f.use == nil {
+		return
+	}
+	if f.visits.Swap(false) {
+		f.use.last.Store(time.Now().Unix())
+		f.use.sessions.Add(-1)
+	}
+	if f.counted {
+		f.use.calls.Add(-1)
+	}
+	f.use = nil
 }
 
-type routed struct {
-	Slot int32  `json:"slot"`
-	Hash string `json:"hash"`
+// told is the use of an upstream's content.
+func (u *Upstream) told(now time.Time) runconfig.ContentUse {
+	told := runconfig.ContentUse{Slot: u.Slot, Hash: u.Hash, InFlight: u.use.calls.Load()}
+	if u.translator != nil {
+		told.InFlight += int64(u.translator.Waiting())
+	}
+	if last := u.use.last.Load(); last > 0 {
+		told.SessionSeen = time.Unix(last, 0).UTC()
+	}
+	if u.use.sessions.Load() > 0 {
+		told.SessionSeen = now.UTC().Truncate(time.Second)
+	}
+	return told
 }
 
-// Routing tells where the calls of the target at a path go, as JSON.
+// Routing tells where the calls of the target at a path go: a runconfig.Routing.
 func (p *Proxy) Routing(path string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		lanes, now := p.targets[path].lanes.Load(), time.Now()
-		told := routing{Sessions: map[string]string{}}
+		t, now := p.targets[path], time.Now()
+		lanes := t.lanes.Load()
+		told := runconfig.Routing{
+			ServerUID: t.config.ServerUID, Since: p.started.UTC().Truncate(time.Second), Contents: []runconfig.ContentUse{},
+		}
 		if lanes.Stated {
-			told.Active = &routed{lanes.Active.Slot, lanes.Active.Hash}
+			a := lanes.Active
+			told.Active = &runconfig.RoutedContent{Slot: a.Slot, Hash: a.Hash, Generation: a.Generation}
 		}
 		for _, u := range lanes.all() {
-			if at, ever := u.sessions.at(now); ever {
-				told.Sessions[u.Hash] = at.UTC().Format(time.RFC3339)
-			}
+			told.Contents = append(told.Contents, u.told(now))
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(told) //nolint:errcheck // who left asks again

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // The name of the backend's pods is whole: no resolver looks for it in a domain that others answer for.
@@ -66,7 +68,8 @@ func TestNamesOfOurs(t *testing.T) {
 		}
 	}
 	to := made(t, Config{Run: run})
-	if to.upstream.Host() != "echo-backend:9443" || to.Endpoint() != "http://echo-proxy.team.svc:8000/mcp" {
-		t.Errorf("got backend %s, endpoint %s", to.upstream.Host(), to.Endpoint())
+	first := to.place(workload.Slot1, v1alpha1.BackendContent{}).upstream.Host()
+	if first != "echo-backend:9443" || to.Endpoint() != "http://echo-proxy.team.svc:8000/mcp" {
+		t.Errorf("got backend %s, endpoint %s", first, to.Endpoint())
 	}
 }

@@ -3,6 +3,7 @@ package target
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"maps"
 	"net"
 	"strconv"
@@ -18,14 +19,20 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// places are where a server has its backend, by slot, and which of them gets the calls: the first one, by the run
-// config, while the server's status does not say it.
+// places are where a server has its backend, by slot, as its status names them.
 type places struct {
-	mu         sync.Mutex
-	known      map[workload.Slot]*place
-	generation int64 // of the active content, which never falls
+	mu    sync.Mutex
+	known map[workload.Slot]*place
+	// now is what is known, which the status has said if stated, and is kept in file. Generation is that of the active
+	// content, which never falls, and active its slot: 0 before it is known.
+	now        pointer
+	stated     bool
+	file       string
+	generation int64
+	active     workload.Slot
 	switchTo   func(proxy.Lanes)
 	look       func(context.Context)
+	log        *slog.Logger
 }
 
 // place is one slot.
@@ -56,10 +63,16 @@ func (p *place) takes(c v1alpha1.BackendContent) {
 	p.path, p.bridged = c.Path, c.Transport != v1alpha1.TransportStreamableHTTP
 }
 
-// Follow has a proxy go where the server's status says, as Observe is told it. Look has that read from the API server
-// and told. It comes before the first call.
-func (t *Target) Follow(switchTo func(proxy.Lanes), look func(context.Context)) {
-	t.places.switchTo, t.places.look = switchTo, look
+// Follow has a proxy go where the server's status says, as Observe is told it; before that where the process before
+// this one in the pod had it go. Look has the status read from the API server and told. It comes before the first call.
+func (t *Target) Follow(switchTo func(proxy.Lanes), look func(context.Context), log *slog.Logger) {
+	t.places.switchTo, t.places.look, t.places.log = switchTo, look, log
+	if !t.slotted {
+		return
+	}
+	if last := t.places.read(t.config.Run.Server.UID); last.Active != nil {
+		t.Observe(backend.Standing{Active: last.Active, Others: last.Others})
+	}
 }
 
 func (t *Target) look(ctx context.Context) {
@@ -68,16 +81,15 @@ func (t *Target) look(ctx context.Context) {
 	}
 }
 
-// Observe takes note of what there is of the backend, and has calls go where the server's status says. What an older
-// status said is passed over: a cache may be behind what was read live.
+// Observe takes note of what there is of the backend, and has calls go where the server's status says, or where they
+// are assumed to if nothing is known yet. What an older status said is passed over: a cache may be behind what was read
+// live.
 func (t *Target) Observe(now backend.Standing) {
 	s := &t.places
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stated := now.Active != nil && t.slotted && now.Active.Generation >= s.generation
-	if stated {
-		s.generation = now.Active.Generation
-		t.name(append(now.Others[:len(now.Others):len(now.Others)], *now.Active))
+	if t.slotted {
+		t.point(now)
 	}
 	for slot, stands := range now.Slots {
 		if p := s.known[slot]; p != nil && stands != (backend.Stands{}) { // else nothing was seen
@@ -86,9 +98,25 @@ func (t *Target) Observe(now backend.Standing) {
 			p.hash = stands.Hash
 		}
 	}
-	if stated && s.switchTo != nil {
-		s.switchTo(t.lanes(now))
+	if s.now.Active != nil && s.switchTo != nil {
+		s.switchTo(t.lanes())
+		s.active = workload.Slot(s.now.Active.Slot)
 	}
+}
+
+// point keeps what a status says.
+func (t *Target) point(now backend.Standing) {
+	s := &t.places
+	switch {
+	case now.Active != nil && now.Active.Generation >= s.generation:
+		s.generation, s.stated = now.Active.Generation, true
+		s.keep(pointer{t.config.Run.Server.UID, now.Active, now.Others})
+	case now.Active == nil && now.Assumed != nil && s.now.Active == nil:
+		s.now = pointer{Active: now.Assumed}
+	default:
+		return
+	}
+	t.name(append(s.now.Others[:len(s.now.Others):len(s.now.Others)], *s.now.Active))
 }
 
 // name keeps the places of the slots that these contents are in, and makes those that are new.
@@ -103,21 +131,23 @@ func (t *Target) name(contents []v1alpha1.BackendContent) {
 	maps.DeleteFunc(t.places.known, func(slot workload.Slot, _ *place) bool { return !named[slot] })
 }
 
-// lanes are those of the contents that a status names.
-func (t *Target) lanes(now backend.Standing) proxy.Lanes {
+// lanes are those of the contents that are known. Where content replaces other content in its place, calls go to pods
+// of that until all are of the new one.
+func (t *Target) lanes() proxy.Lanes {
+	s := &t.places
 	lane := func(c v1alpha1.BackendContent) *proxy.Upstream {
-		p := t.places.known[workload.Slot(c.Slot)]
+		p := s.known[workload.Slot(c.Slot)]
 		alone := p.hash == c.Hash
-		if alone {
+		if alone || workload.Slot(c.Slot) != s.active {
 			p.takes(c)
 		}
 		return p.upstream.Holds(proxy.Content{
-			Slot: c.Slot, Hash: c.Hash, Path: p.path, Bridged: p.bridged, Alone: alone,
+			Slot: c.Slot, Generation: c.Generation, Hash: c.Hash, Path: p.path, Bridged: p.bridged, Alone: alone,
 		})
 	}
-	lanes := proxy.Lanes{Active: lane(*now.Active), Stated: true}
-	for _, c := range now.Others {
-		if c.Slot != now.Active.Slot {
+	lanes := proxy.Lanes{Active: lane(*s.now.Active), Stated: s.stated}
+	for _, c := range s.now.Others {
+		if c.Slot != s.now.Active.Slot {
 			lanes.Others = append(lanes.Others, lane(c))
 		}
 	}

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -24,6 +25,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 		in(2, "next", 4, "/v2", v1alpha1.TransportStdio)
 	same := in(1, "same", 4, "/mcp", v1alpha1.TransportStreamableHTTP)
 	moved := in(1, "moved", 4, "/v2", v1alpha1.TransportStdio)
+	tried := in(2, "tried", 5, "/mcp", v1alpha1.TransportStreamableHTTP)
 	third := in(1, "third", 5, "/mcp", v1alpha1.TransportSSE)
 	both := func(first, second string) map[workload.Slot]backend.Stands {
 		return map[workload.Slot]backend.Stands{1: {Runs: first + "/1", Hash: first}, 2: {Runs: second + "/1", Hash: second}}
@@ -49,7 +51,22 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 			seen: []backend.Standing{{Active: &old, Slots: both("older", "")}},
 			want: oldLane,
 		},
-		"the second": {seen: []backend.Standing{{Active: &next}}, want: nextLane + "; a new way"},
+		"the second": {seen: []backend.Standing{{Active: &next}}, want: nextLane},
+		"no pointer, and what is assumed": {
+			seen: []backend.Standing{{Assumed: &next}, {Slots: both("old", "next")}}, want: "assumed " + nextLane + " alone",
+		},
+		"what was assumed before is said": {
+			seen: []backend.Standing{{Assumed: &next}, {Active: &old}}, want: oldLane + "; a new way",
+		},
+		"what is assumed after it was said": {
+			seen: []backend.Standing{{Active: &old}, {Assumed: &next}}, want: oldLane,
+		},
+		"a candidate in the place of an earlier one": {
+			seen: []backend.Standing{
+				{Active: &same, Others: others(next)}, {Active: &same, Others: others(tried)}, {Active: &tried},
+			},
+			want: "2 tried at echo-slot2:9443/mcp; a new way",
+		},
 		"a candidate": {
 			seen: []backend.Standing{{Active: &old, Others: others(next)}},
 			want: oldLane + ", " + nextLane,
@@ -60,7 +77,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 		},
 		"what is older than what is known": {
 			seen: []backend.Standing{{Active: &next, Others: others(old)}, {Active: &old}},
-			want: nextLane + ", " + oldLane + "; a new way",
+			want: nextLane + ", " + oldLane,
 		},
 		"in its place": {
 			seen: []backend.Standing{{Active: &old}, {Active: &same}}, want: "1 same at echo-backend:9443/mcp",
@@ -85,17 +102,18 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 			want: "1 third at echo-backend:9443/mcp bridged; a new way",
 		},
 		"the status is lost": {
-			seen: []backend.Standing{{Active: &next}, {Slots: both("old", "next")}}, want: nextLane + "; a new way",
+			seen: []backend.Standing{{Active: &next}, {}}, want: nextLane,
 		},
 	} {
-		tc.config.Run = sample()
+		tc.config.Run, tc.config.StateDir = sample(), t.TempDir()
 		to := made(t, tc.config)
 		config, _, err := to.Proxy(slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		front := proxy.New(proxy.Process{}, map[string]proxy.Config{"/mcp": config})
-		got, first := "", config.Upstream
+		var first *proxy.Upstream
+		got := ""
 		to.Follow(func(lanes proxy.Lanes) {
 			var told []string
 			for _, u := range append([]*proxy.Upstream{lanes.Active}, lanes.Others...) {
@@ -108,11 +126,16 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 				}
 				told = append(told, lane)
 			}
-			if got = strings.Join(told, ", "); to.places.known[workload.Slot(lanes.Active.Slot)].upstream != first {
-				got += "; a new way"
+			now := to.places.known[workload.Slot(lanes.Active.Slot)].upstream
+			if first = cmp.Or(first, now); now != first {
+				told[len(told)-1] += "; a new way"
 			}
+			if !lanes.Stated {
+				told[0] = "assumed " + told[0]
+			}
+			got = strings.Join(told, ", ")
 			front.Switch("/mcp", lanes)
-		}, nil)
+		}, nil, slog.New(slog.DiscardHandler))
 		for _, standing := range tc.seen {
 			to.Observe(standing)
 		}

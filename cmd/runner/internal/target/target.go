@@ -11,10 +11,10 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
@@ -28,8 +28,8 @@ type Config struct {
 	// Backend is scheme and host of the backend; its Service if empty.
 	Backend string
 	// LoginDir, RemoteDir and KeysDir are the directories of the files that the login needs, of those for a server
-	// elsewhere, and of the keys of session ids.
-	LoginDir, RemoteDir, KeysDir string
+	// elsewhere, and of the keys of session ids. StateDir is one that outlasts the process, empty for none.
+	LoginDir, RemoteDir, KeysDir, StateDir string
 	// Peers is the address on which other proxies call, and PodIP where they find this one: for a server elsewhere that
 	// needs a bridge.
 	Peers, PodIP string
@@ -48,8 +48,8 @@ type Target struct {
 	public  *url.URL
 	// keys are those of the server's sessions.
 	keys *session.Keys
-	// places are where the backend is, and upstream is where calls go first. Slotted says that the server's status tells
-	// where they go then.
+	// places are where the backend is. Upstream is where calls go of a server whose status does not say it; slotted says
+	// that there is none, since the status does.
 	places   places
 	upstream *proxy.Upstream
 	slotted  bool
@@ -69,6 +69,9 @@ func New(config Config) (*Target, error) {
 		keys:    session.Follow(config.KeysDir, run.Proxy.SessionSecret, run.Server.UID),
 	}
 	t.places.known = map[workload.Slot]*place{workload.Slot1: {}}
+	if config.StateDir != "" {
+		t.places.file = filepath.Join(config.StateDir, pointerFile)
+	}
 	var err error
 	if t.public, err = url.Parse(run.Proxy.PublicURL); err != nil {
 		t.public = &url.URL{}
@@ -92,10 +95,8 @@ func New(config Config) (*Target, error) {
 		}
 		t.upstream = proxy.Fixed(to)
 	default:
-		first := t.place(workload.Slot1, v1alpha1.BackendContent{
-			Port: run.Backend.PodPort(), Path: run.Backend.Path, Transport: v1alpha1.Transport(run.Backend.Transport),
-		})
-		t.places.known[workload.Slot1], t.upstream, t.slotted = first, first.upstream, true
+		t.slotted = true
+		clear(t.places.known)
 	}
 	return t, nil
 }
@@ -114,9 +115,10 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	if err != nil {
 		return proxy.Config{}, nil, err
 	}
-	t.upstream.Content = proxy.Content{Hash: t.wantedContent(), Bridged: t.config.Run.Bridged()}
 	settings := t.config.Run.Proxy
 	config := proxy.Config{
+		ServerUID:             t.config.Run.Server.UID,
+		Own:                   t.wantedContent(),
 		Authorize:             authorize,
 		Translate:             t.translate(login != nil, log),
 		BelowPath:             strings.Trim(t.public.Path, "/") != "",
@@ -130,6 +132,8 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	}
 	if t.slotted {
 		config.Look = t.look
+	} else {
+		t.upstream.Content = proxy.Content{Hash: config.Own, Bridged: t.config.Run.Bridged()}
 	}
 	if login != nil {
 		config.Authenticate = login.Guard

@@ -1,0 +1,255 @@
+package era_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+)
+
+// named has a backend tell its name.
+func named(t *testing.T, speaks eras, name string) *backend {
+	t.Helper()
+	b := newBackend(t, speaks)
+	mcp.AddTool(b.server, &mcp.Tool{Name: "who"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil, nil
+		})
+	return b
+}
+
+// who is the name of the content that answers a call.
+func who(ctx context.Context, client *mcp.ClientSession) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	answer, err := client.CallTool(ctx, &mcp.CallToolParams{Name: "who"})
+	if err != nil {
+		return "", err
+	}
+	return answer.Content[0].(*mcp.TextContent).Text, nil
+}
+
+// rollout is a proxy with two contents, a and b, and clients that call it all the time.
+type rollout struct {
+	t        *testing.T
+	proxy    *proxy.Proxy
+	contents map[string]*proxy.Upstream
+	endpoint string
+
+	ctx      context.Context //nolint:containedctx // ends with the callers
+	callers  sync.WaitGroup
+	sessions atomic.Int32 // calls of sessions
+	begun    atomic.Int32 // calls without one, and sessions that began
+	calls    bool         // there is a session
+	phase    atomic.Value // which contents may answer what begins
+	end      map[string]context.CancelFunc
+}
+
+// to has the calls go to the active content, while others are there too, and waits until clients have called.
+func (r *rollout) to(active string, others ...string) {
+	r.t.Helper()
+	lanes := proxy.Lanes{Active: r.contents[active], Stated: true}
+	for _, name := range others {
+		lanes.Others = append(lanes.Others, r.contents[name])
+	}
+	r.phase.Store("ab")
+	r.proxy.Switch("/mcp", lanes)
+	sessions, begun := r.sessions.Load(), r.begun.Load()
+	for end := time.Now().Add(patience); r.begun.Load() < begun+20; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatal("nobody calls")
+		}
+	}
+	r.phase.Store(active) // what began before has ended, or is among the few that are on their way
+	for end := time.Now().Add(patience); r.begun.Load() < begun+60 || r.calls && r.sessions.Load() < sessions+20; {
+		if time.Sleep(time.Millisecond); time.Now().After(end) {
+			r.t.Fatal("nobody calls")
+		}
+	}
+}
+
+// stays has a client of the legacy era call in its session, which stays at its content, until calls of that end.
+func (r *rollout) stays(content string) {
+	client := connect(r.t, r.endpoint, protocol.Legacy, nil)
+	ctx, cancel := context.WithCancel(r.ctx)
+	r.calls, r.end[content] = true, cancel
+	r.callers.Go(func() {
+		for ctx.Err() == nil {
+			got, err := who(context.Background(), client)
+			if r.sessions.Add(1); got != content || err != nil {
+				r.t.Errorf("a session of %s is answered by %q: %v", content, got, err)
+				return
+			}
+		}
+	})
+}
+
+// begins has a client begin what has no session, or begins one, over and over.
+func (r *rollout) begins(kind, revision string) {
+	client := connect(r.t, r.endpoint, revision, nil)
+	r.callers.Go(func() {
+		for r.ctx.Err() == nil {
+			may := r.phase.Load().(string)
+			if revision == protocol.Legacy {
+				client = connect(r.t, r.endpoint, revision, nil)
+			}
+			got, err := who(context.Background(), client)
+			now := r.phase.Load().(string)
+			if err != nil && revision == protocol.Legacy && client.ID() == "" && (may == "ab" || may != now) {
+				continue // it began at content without sessions, and calls content that wants one: it begins anew
+			}
+			if r.begun.Add(1); err != nil || may == now && may != "ab" && got != may {
+				r.t.Errorf("%s: answered by %q, where %s gets the calls: %v", kind, got, may, err)
+				return
+			}
+			if revision == protocol.Legacy {
+				_ = client.Close()
+			}
+		}
+	})
+}
+
+func (r *rollout) told(content int) runconfig.ContentUse {
+	r.t.Helper()
+	w := httptest.NewRecorder()
+	r.proxy.Routing("/mcp").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/backend", http.NoBody))
+	told, err := runconfig.ReadRouting(w.Body)
+	if err != nil || told.Of(hashes[content]) == nil {
+		r.t.Fatalf("%+v: %v", told, err)
+	}
+	return *told.Of(hashes[content])
+}
+
+// Content of another era is tried, gets the calls, gives them back to the earlier one whose sessions still live, and is
+// torn down: under calls of both eras none fails, each session stays at its content, and nothing goes to a content that
+// it is not to go to.
+func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
+	for name, speak := range map[string][2]eras{
+		"legacy and modern": {legacyOnly, modernOnly}, "modern and legacy": {both, legacyOnly}, "both": {both, both},
+		"legacy": {legacyOnly, legacyOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := named(t, speak[0], "a"), named(t, speak[1], "b")
+			lanes, p, endpoint := inLanes(t, func(context.Context) {}, a, b)
+			ctx, stop := context.WithCancel(t.Context())
+			r := &rollout{
+				t: t, proxy: p, endpoint: endpoint, ctx: ctx,
+				contents: map[string]*proxy.Upstream{"a": lanes[0], "b": lanes[1]},
+				end:      map[string]context.CancelFunc{"a": func() {}, "b": func() {}},
+			}
+			defer r.callers.Wait()
+			defer stop()
+			r.phase.Store("a")
+			p.Switch("/mcp", proxy.Lanes{Active: lanes[0], Stated: true})
+			if speak[0] == legacyOnly {
+				r.stays("a")
+			}
+			r.begins("a modern client", "")
+			r.begins("a legacy client", protocol.Legacy)
+			r.to("a", "b") // the candidate
+			if n := len(b.got(http.MethodPost)); n > 0 {
+				t.Errorf("a candidate has got %d requests", n)
+			}
+			r.to("b", "a") // the switch
+			if speak[1] == legacyOnly {
+				r.stays("b")
+			}
+			r.to("a", "b") // and the way back
+			r.end["b"]()
+			r.calls = speak[0] == legacyOnly
+			for end := time.Now().Add(patience); r.told(1).InFlight > 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("calls of a content that drains do not end")
+				}
+			}
+			if seen := r.told(1).SessionSeen; speak[1] == legacyOnly && seen.IsZero() {
+				t.Error("no session of b was seen")
+			}
+			p.Switch("/mcp", proxy.Lanes{Active: lanes[0], Stated: true})
+			b.CloseClientConnections()
+			b.Close()
+			r.to("a")
+		})
+	}
+}
+
+// A call that is translated and finds nobody goes on to the content that has taken over, of whichever era that is.
+func TestATranslatedCallAtAProxyWhoseStatusIsOld(t *testing.T) {
+	for _, next := range []eras{legacyOnly, modernOnly, both} {
+		for name, known := range map[string]bool{"the first call": false, "a session is held": true} {
+			t.Run(fmt.Sprint(name, next), func(t *testing.T) {
+				a, b := named(t, legacyOnly, "a"), named(t, next, "b")
+				var p *proxy.Proxy
+				var lanes []*proxy.Upstream
+				var looks atomic.Int32
+				lanes, p, endpoint := inLanes(t, func(context.Context) {
+					looks.Add(1)
+					p.Switch("/mcp", proxy.Lanes{Active: lanes[1], Stated: true})
+				}, a, b)
+				p.Switch("/mcp", proxy.Lanes{Active: lanes[0], Others: lanes[1:], Stated: true})
+				call := modern("1", "tools/call", `"name":"who","arguments":{}`, "")
+				if known {
+					if status, got := send(t, endpoint, call, asModern("tools/call", "who")...); status != http.StatusOK {
+						t.Fatalf("HTTP %d with %+v", status, got)
+					}
+				}
+				a.CloseClientConnections()
+				a.Close()
+				status, got := send(t, endpoint, call, asModern("tools/call", "who")...)
+				if status != http.StatusOK || fmt.Sprint(got.Result["content"]) != "[map[text:b type:text]]" {
+					t.Errorf("HTTP %d with %+v", status, got)
+				}
+				if looks.Load() != 1 {
+					t.Errorf("it looked %d times", looks.Load())
+				}
+			})
+		}
+	}
+}
+
+// A call that waits for an answer of its client at the switch goes on where it waits, and is said to be on its way;
+// once that is gone its client is told to begin it anew.
+func TestACallThatWaitsForItsClientAtTheSwitch(t *testing.T) {
+	for name, gone := range map[string]bool{"where it waits": false, "which is gone": true} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newBackend(t, legacyOnly), newBackend(t, legacyOnly)
+			lanes, p, endpoint := inLanes(t, nil, a, b)
+			r := &rollout{t: t, proxy: p}
+			p.Switch("/mcp", proxy.Lanes{Active: lanes[0], Others: lanes[1:], Stated: true})
+			_, asked := send(t, endpoint, asking("1", ""), asModern("tools/call", "ask")...)
+			if asked.Result["resultType"] != "input_required" {
+				t.Fatalf("%+v", asked)
+			}
+			p.Switch("/mcp", proxy.Lanes{Active: lanes[1], Others: lanes[:1], Stated: true})
+			if got := r.told(0).InFlight; got != 1 {
+				t.Errorf("%d calls are on their way", got)
+			}
+			if gone {
+				p.Switch("/mcp", proxy.Lanes{Active: lanes[1], Stated: true})
+			}
+			state := fmt.Sprintf(`,"requestState":%q,"inputResponses":{"input":{"action":"accept","content":{"name":"Ada"}}}`,
+				asked.Result["requestState"])
+			status, got := send(t, endpoint, asking("2", state), asModern("tools/call", "ask")...)
+			switch {
+			case gone && (status != http.StatusBadRequest || got.Error == nil || got.Error.Code != -32602):
+				t.Errorf("HTTP %d with %+v", status, got)
+			case !gone && fmt.Sprint(got.Result["content"]) != "[map[text:hello Ada type:text]]":
+				t.Errorf("HTTP %d with %+v", status, got)
+			}
+			if _, other := send(t, endpoint, modern("3", "tools/call", echo, ""),
+				asModern("tools/call", "echo")...); other.Error != nil {
+				t.Errorf("another call: %+v", other)
+			}
+		})
+	}
+}

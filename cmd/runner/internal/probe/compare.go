@@ -1,0 +1,165 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/freehold-dev/freehold/apis/printable"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+const (
+	// settling is for how long tools that are missing may still come: servers list those of their own before those of
+	// others that they ask, or none before they have read what they serve.
+	settling = 10 * time.Second
+	// settlePause is how often they are listed meanwhile.
+	settlePause = time.Second
+)
+
+// notCompared is what is said where the tools of the content that gets the calls cannot be had.
+const notCompared = "the tools of the content that gets the calls could not be read, so that none were compared"
+
+// Compare asks a candidate for what it is and which tools it has, and compares them with those of the content that gets
+// the calls, which incumbent asks. There reports whether the proxy can ask the candidate: until the status names it the
+// same question goes elsewhere. What is lost is told once it has settled, and again when it has changed; the end of
+// Compare is that nothing is lost, or that of ctx.
+func (p *Prober) Compare(
+	ctx context.Context, log *slog.Logger, incumbent *Prober, there func() bool, tell func(v1alpha1.CandidateStatus),
+) {
+	if len(p.Server.NotEnforced) > 0 {
+		return // nothing reaches the backend
+	}
+	told, began, answered := v1alpha1.CandidateStatus{}, time.Now(), time.Time{}
+	pause := firstPause
+	for attempt := 1; ; attempt++ {
+		var found v1alpha1.CandidateStatus
+		var err error
+		asked := there()
+		if asked {
+			found, err = p.compared(ctx, incumbent)
+			asked = there()
+		}
+		wait := pause
+		pause = min(2*pause, lastPause)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case !asked:
+			attempt, began, pause, wait = 0, time.Now(), firstPause, firstPause
+		case err != nil && (!lasts(found.Reason, attempt, time.Since(began)) || reflect.DeepEqual(found, told)):
+		case err != nil:
+			log.Info("the candidate does not answer MCP", "detail", found.Message, "error",
+				printable.Line(err.Error(), maxName))
+			told = found
+			tell(found)
+		case found.Lost == 0:
+			tell(found)
+			return
+		default:
+			attempt, began, pause = 0, time.Now(), firstPause
+			if answered.IsZero() {
+				answered = began
+			}
+			if wait = lastPause; time.Since(answered) < settling {
+				wait = settlePause
+				break
+			}
+			if !reflect.DeepEqual(found, told) {
+				log.Info("the candidate lacks tools", "tools", found.LostTools, "lost", found.Lost)
+				told = found
+				tell(found)
+			}
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// compared is what one look shows. The error says why the candidate does not answer, or that its tools cannot be had.
+func (p *Prober) compared(ctx context.Context, incumbent *Prober) (found v1alpha1.CandidateStatus, err error) {
+	has, said, err := p.tools(ctx)
+	before, _, unread := incumbent.tools(ctx)
+	switch {
+	case err != nil && (unread == nil || !errors.Is(err, errNoList)):
+		return v1alpha1.CandidateStatus{Reason: said.Reason, Message: said.Message}, err
+	case err != nil, unread != nil, has == nil, before == nil:
+		return v1alpha1.CandidateStatus{Answers: true, Message: cmp.Or(said.Message, notCompared)}, nil
+	}
+	found.Answers = true
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if now, still := has[name]; !still || !now.takes(before[name]) {
+			found.Lost++
+			found.LostTools = append(found.LostTools, printable.Line(name, maxName))
+		}
+	}
+	for name := range has {
+		if _, already := before[name]; !already {
+			found.Added++
+		}
+	}
+	return found, nil
+}
+
+// arguments are those of a tool, as its schema has them.
+type arguments struct {
+	Required   []string                   `json:"required"`
+	Properties map[string]json.RawMessage `json:"properties"`
+}
+
+// takes reports whether a call with what a tool required before is one with all that it requires now, and whether it
+// still knows those arguments.
+func (a arguments) takes(before arguments) bool {
+	more := func(name string) bool { return !slices.Contains(before.Required, name) }
+	unknown := func(name string) bool {
+		_, known := a.Properties[name]
+		return !known && !slices.Contains(a.Required, name)
+	}
+	return !slices.ContainsFunc(a.Required, more) && !slices.ContainsFunc(before.Required, unknown)
+}
+
+// tools are those that a server lists, by name; nil for one that does not let the runner in, of which the finding
+// tells. Where it does not answer that says why, and the error is errNoList where only the list cannot be had.
+func (p *Prober) tools(ctx context.Context) (tools map[string]arguments, said conditions.Finding, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime(p.Server))
+	defer cancel()
+	client, err := p.begin(ctx)
+	defer client.end()
+	if r := client.last.Load(); err != nil && r.barred() {
+		return nil, conditions.True(v1alpha1.ReasonAnswers, r.bar()), nil
+	}
+	if err != nil {
+		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
+		return nil, unanswered(p.Server, client.last.Load(), err), err
+	}
+	tools = map[string]arguments{}
+	offers := client.session.InitializeResult().Capabilities
+	if offers == nil || offers.Tools == nil {
+		return tools, conditions.Finding{}, nil
+	}
+	for tool, err := range client.session.Tools(ctx, nil) {
+		if err != nil {
+			said := conditions.False(v1alpha1.ReasonNotAnswering, "the backend answers MCP, and does not list its tools")
+			return nil, said, fmt.Errorf("%w: %w", errNoList, client.explain(err))
+		}
+		var of arguments
+		if schema, err := json.Marshal(tool.InputSchema); err == nil {
+			_ = json.Unmarshal(schema, &of) //nolint:errcheck // of a schema that is none nothing is required
+		}
+		if tools[tool.Name] = of; len(tools) == maxItems {
+			break
+		}
+	}
+	return tools, conditions.Finding{}, nil
+}
