@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -315,8 +316,88 @@ func TestAStreamIsOpenedForACallThatHears(t *testing.T) {
 			}
 		}
 		leave()
+		time.Sleep(2 * usualPause) // one may have been asked for while it heard
+		for len(opened) > 0 {
+			<-opened
+		}
+		if time.Sleep(10 * usualPause); len(opened) > 0 {
+			t.Error("it is opened for nobody")
+		}
 		h.standing.close()
 	})
+}
+
+// On the stream of a session progress is of the call whose token it has, and everything else of the first.
+func TestWhoseProgressItIsOnTheStreamOfASession(t *testing.T) {
+	var s standing
+	for sent := range int64(2) {
+		s.add(&hearing{call: &call{sent: sent}})
+	}
+	for said, want := range map[string]int{
+		`"method":"notifications/progress","params":{"progressToken":1}`: 1,
+		`"method":"notifications/progress","params":{"progressToken":2}`: -1,
+		`"method":"notifications/message","params":{"progressToken":1}`:  0,
+	} {
+		all, _, err := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0",` + said + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Index(s.calls, s.about(all[0])); got != want {
+			t.Errorf("%s is given to call %d, want %d", said, got, want)
+		}
+	}
+}
+
+// A server may have a process for each session, and counts them.
+func TestASessionThatNobodyUsesEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan string, 2)
+		translator := New(Config{}, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			switch {
+			case r.Method == http.MethodDelete:
+				ended <- r.Header.Get(protocol.HeaderSession)
+			case strings.Contains(string(body), `"initialize"`):
+				m, _, _ := jsonrpc.Parse(body)
+				w.Header().Set(protocol.HeaderSession, "s")
+				jsonrpc.Write(w, http.StatusOK, jsonrpc.Result(m[0].ID, []byte(`{"protocolVersion":"2025-11-25"}`)))
+			default:
+				w.WriteHeader(http.StatusAccepted)
+			}
+		}))
+		r := pipelinetest.Called(httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody))
+		h, err := translator.sessions.get(t.Context(), r, profile{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if time.Sleep(2 * idleTime); len(ended) > 0 {
+			t.Error("it ends while a call has it")
+		}
+		translator.sessions.put(h)
+		if time.Sleep(idleTime - time.Second); len(ended) > 0 {
+			t.Error("it ends at once")
+		}
+		if time.Sleep(idleTime + 2*time.Second); len(ended) != 1 {
+			t.Errorf("%d sessions have ended", len(ended))
+		}
+	})
+}
+
+// The next message of a stream has no room of the one before.
+func TestARoomThatHasShrunkGrowsAgain(t *testing.T) {
+	const size = 1 << 20
+	memory := budget.New(0)
+	r := &room{memory: memory, who: "ann"}
+	for range 2 {
+		if err := r.grow(t.Context(), size, size); err != nil {
+			t.Fatal(err)
+		}
+		_, err := memory.Answers.Take("ann", int64(share.Half(8<<20))-memory.AnswerRoom(size)+1)
+		if err == nil {
+			t.Error("it has no room")
+		}
+		r.shrink(1)
+	}
 }
 
 // A client may leave at any moment of what its backend says.

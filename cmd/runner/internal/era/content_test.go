@@ -216,6 +216,9 @@ func TestACallGoesOutWithItsOwnQueryAndHeaders(t *testing.T) {
 	var mu sync.Mutex
 	var got []map[string]string
 	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
+		if from := r.Header.Get("X-Forwarded-For"); from != "127.0.0.1" {
+			t.Errorf("%s comes from %q", body, from)
+		}
 		if strings.Contains(string(body), "tools/call") {
 			mu.Lock()
 			defer mu.Unlock()

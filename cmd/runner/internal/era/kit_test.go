@@ -204,6 +204,17 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 	}})
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = p.Server()
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if bad := recover(); bad != nil {
+				if bad != http.ErrAbortHandler { //nolint:errorlint // the value itself is what is thrown
+					t.Errorf("it panics: %v", bad)
+				}
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		p.ServeHTTP(w, r)
+	})
 	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server.URL + "/mcp", func(calls time.Duration) {

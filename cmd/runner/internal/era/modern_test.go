@@ -152,6 +152,9 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 			if status != tc.status || code != tc.code {
 				t.Errorf("HTTP %d with %+v and %+v, not HTTP %d with %d", status, got.Result, got.Error, tc.status, tc.code)
 			}
+			if code == -32022 && fmt.Sprint(got.Error.Data) != "map[requested:2027-01-01 supported:[2026-07-28 2025-11-25]]" {
+				t.Errorf("it says %v", got.Error.Data)
+			}
 			if ran := len(b.got("tools/call")) - before; tc.code != 0 && ran != 0 {
 				t.Error("the backend was called")
 			}
