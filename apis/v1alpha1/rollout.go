@@ -150,6 +150,48 @@ const (
 	StepFailed RolloutStepState = "Failed"
 )
 
+// The names of the steps, in their order. The step Check ends with the write that makes the target the active content.
+const (
+	// StepProxies ends when proxies run that know both contents.
+	StepProxies = "Proxies"
+	// StepCandidate ends when all pods of the target are ready.
+	StepCandidate = "Candidate"
+	// StepCheck ends when the target has answered, and nothing holds it.
+	StepCheck = "Check"
+	// StepAcknowledge ends when every proxy calls the target.
+	StepAcknowledge = "Acknowledge"
+	// StepDrain ends when the content before has no sessions any more.
+	StepDrain = "Drain"
+	// StepTeardown ends when nothing is left of it.
+	StepTeardown = "Teardown"
+)
+
+// Reasons of steps and of outcomes, beside those of conditions that say why pods are not ready, or do not answer.
+const (
+	// ReasonProxiesNotAvailable says that proxies which know both contents are on their way.
+	ReasonProxiesNotAvailable = "ProxiesNotAvailable"
+	// ReasonCandidateNotReady says that pods of the target are on their way.
+	ReasonCandidateNotReady = "CandidateNotReady"
+	// ReasonLostTools and ReasonApprovalRequired say why the target waits for spec.rollout.approved: a tool is missing, or
+	// spec.rollout.hold is Always.
+	ReasonLostTools        = "LostTools"
+	ReasonApprovalRequired = "ApprovalRequired"
+	// ReasonNotAcknowledged says that a proxy does not call the target yet, or does not say so.
+	ReasonNotAcknowledged = "NotAcknowledged"
+	// ReasonSessionsOpen says that the content before may have sessions.
+	ReasonSessionsOpen = "SessionsOpen"
+	// ReasonBackendTerminating says that the content before is on its way out.
+	ReasonBackendTerminating = "BackendTerminating"
+	// ReasonDeadlineExceeded says that a step was done with at its deadline.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonContentChanged, ReasonStrategyChanged and ReasonHalted say why a rollout was cancelled: the spec asks for
+	// other content, for another strategy, or for no pods. ReasonPlanUnreadable says that status.rollout was none of ours.
+	ReasonContentChanged  = "ContentChanged"
+	ReasonStrategyChanged = "StrategyChanged"
+	ReasonHalted          = "Halted"
+	ReasonPlanUnreadable  = "PlanUnreadable"
+)
+
 // RolloutStep is a step of a rollout.
 type RolloutStep struct {
 	// name of the step: Proxies, Candidate, Check, Acknowledge, Drain or Teardown.

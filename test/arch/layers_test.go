@@ -66,14 +66,17 @@ var layers = map[string][]string{
 	"controllers/reconcile":  {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
 	"controllers/references": {"apis/...", "controllers/kinds"},
 
-	"controllers/backend":            below,
-	"controllers/mcpserver":          below,
-	"controllers/mcpserver/snapshot": below,
-	"controllers/mcpserver/render":   append([]string{"controllers/mcpserver/snapshot"}, below...),
-	"controllers/mcpserver/plan": append([]string{"controllers/mcpserver/snapshot", "controllers/mcpserver/render"},
-		below...),
-	"controllers/mcpserver/report": append([]string{"controllers/mcpserver/snapshot", "controllers/mcpserver/plan"},
-		below...),
+	"controllers/backend":              below,
+	"controllers/mcpserver":            below,
+	"controllers/mcpserver/successive": {"apis/...", "controllers/conditions", "controllers/workload"},
+	"controllers/mcpserver/snapshot":   append([]string{"controllers/mcpserver/successive"}, below...),
+	"controllers/mcpserver/render":     append([]string{"controllers/mcpserver/snapshot"}, below...),
+	"controllers/mcpserver/plan": append([]string{
+		"controllers/mcpserver/snapshot", "controllers/mcpserver/successive", "controllers/mcpserver/render",
+	}, below...),
+	"controllers/mcpserver/report": append([]string{
+		"controllers/mcpserver/snapshot", "controllers/mcpserver/successive", "controllers/mcpserver/plan",
+	}, below...),
 	"controllers/mcpserver/act": append([]string{"controllers/mcpserver/..."}, below...),
 	"controllers/configs":       below,
 	"controllers":               {"apis/...", "applyconfig/...", "controllers/..."},
@@ -103,7 +106,8 @@ var pure = []string{
 	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/printable",
 	"apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions",
 	"controllers/configs/authz", "controllers/configs/frame", "controllers/configs/oidc", "controllers/configs/registry",
-	"controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec",
+	"controllers/kinds", "controllers/mcpserver/successive", "controllers/podtemplate", "controllers/revision",
+	"controllers/rollout", "controllers/runspec",
 	"controllers/workload",
 }
 

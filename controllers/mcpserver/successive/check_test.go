@@ -1,0 +1,231 @@
+package successive
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// stored is a status as the API server gives it back.
+func stored(s Status) (back Status) {
+	text, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(text, &back)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return back
+}
+
+// checker judges what passes of a life decide.
+type checker struct {
+	*life
+	plan Plan
+	// ids are those of rollouts, by generation and attempt.
+	ids map[string]string
+	// promised is until when sessions may go on in a slot, as the status last said.
+	promised map[workload.Slot]time.Time
+	// within names a step of a rollout, and ran is for how long its deadline has run.
+	within string
+	ran    time.Duration
+	runs   bool
+	// at is when it was judged last.
+	at time.Time
+	// reached counts what happened.
+	reached map[string]int
+}
+
+func (c *checker) wiped() { c.within, c.ran, c.runs = "", 0, false }
+
+// decision judges a plan that is about to be written over the status, made of what was seen.
+func (c *checker) decision(status Status, plan Plan, seen Observed) error {
+	c.plan = plan
+	if c.reached == nil {
+		c.reached = map[string]int{}
+	}
+	c.reached[plan.Verdict.State.String()]++
+	if c.runs {
+		c.ran += c.life.now.Sub(c.at)
+	}
+	c.at = c.life.now
+	if again := c.make(status, c.want, seen, c.life.now); !reflect.DeepEqual(again, plan) {
+		return errors.New("equal inputs give other plans")
+	}
+	if err := c.pointer(plan, seen); err != nil {
+		return err
+	}
+	return errors.Join(c.outcome(plan), c.deadline(plan, seen), c.names(plan))
+}
+
+func (c *checker) names(plan Plan) error {
+	last := plan.Last
+	if last != nil && (last.ID == "" || last.Attempt < 1 || last.Generation < 1 || last.At.IsZero()) {
+		return fmt.Errorf("an outcome lacks something: %+v", last)
+	}
+	if plan.Rollout != nil && plan.Rollout.ID == "" {
+		return errors.New("a rollout has no id")
+	}
+	if slices.Contains(plan.Empty, workload.Slot(plan.Active.Slot)) {
+		return errors.New("empties the active slot")
+	}
+	return nil
+}
+
+// pointer judges what gets the calls.
+func (c *checker) pointer(plan Plan, seen Observed) error {
+	had, now := c.life.status.Active, plan.Active
+	switch {
+	case now == nil || now.Hash == "":
+		return errors.New("no content is active")
+	case had == nil || had.Slot == now.Slot && had.Hash == now.Hash:
+		return nil
+	case now.Generation < had.Generation:
+		return fmt.Errorf("the generation of the active content falls from %d to %d", had.Generation, now.Generation)
+	case had.Slot == now.Slot && now.Hash == c.want.Content.Hash &&
+		(!c.want.Successive || c.want.Spec.Strategy != v1alpha1.StrategySuccessive):
+		return nil // in its place
+	}
+	c.reached["switched"]++
+	rollout := c.life.status.Rollout
+	if rollout == nil || rollout.Target.Slot != now.Slot || rollout.Target.Hash != now.Hash {
+		return errors.New("switches to what no rollout is to")
+	}
+	target, report := seen.Slots[workload.Slot(now.Slot)], seen.Candidate
+	switch {
+	case target.Content.Hash != now.Hash || target.Ready < c.want.Replicas || target.Terminating:
+		return errors.New("switches to what is not ready")
+	case report == nil || report.Hash != now.Hash || !report.Answers:
+		return errors.New("switches to what was not checked")
+	case c.want.Spec.Paused:
+		return errors.New("switches while it is paused")
+	case c.isHeld(report) && (c.want.Spec.Approved == "" || !strings.HasPrefix(now.Hash, c.want.Spec.Approved)):
+		return errors.New("switches to what is held")
+	case plan.Rollout == nil || plan.Rollout.From == nil || plan.Rollout.From.Slot != had.Slot:
+		return errors.New("forgets the content before")
+	case plan.Rollout.Steps[drainStep].Deadline == nil:
+		return errors.New("switches without saying how long sessions may go on")
+	}
+	return nil
+}
+
+func (c *checker) isHeld(report *v1alpha1.CandidateStatus) bool {
+	hold := c.want.Spec.Hold
+	return hold == v1alpha1.HoldAlways || hold != v1alpha1.HoldNever && report.Lost > 0
+}
+
+// outcome judges how a rollout ends.
+func (c *checker) outcome(plan Plan) error {
+	had, now := c.life.status.Rollout, plan.Rollout
+	if last := plan.Last; last != nil && !reflect.DeepEqual(last, c.life.status.Last) {
+		c.reached[string(last.State)]++
+		c.reached[last.Reason]++
+		if last.State == v1alpha1.RolloutFailed && last.Reason != v1alpha1.ReasonCrashLoop &&
+			had != nil && c.ran+2*time.Second < deadline {
+			return fmt.Errorf("fails with %s after its deadline has run for %s", last.Reason, c.ran)
+		}
+	}
+	if now != nil && (had == nil || had.ID != now.ID) {
+		key := fmt.Sprintf("%d/%d", now.Target.Generation, (&maker{Status: plan.Status}).attempt(now.Target.Generation))
+		if id := c.ids[key]; id != "" && id != now.ID {
+			return fmt.Errorf("%s is %s and %s", key, id, now.ID)
+		}
+		c.ids[key] = now.ID
+	}
+	if now != nil && now.From != nil && plan.switched() {
+		switch d := now.Steps[drainStep]; {
+		case d.Deadline != nil:
+			c.promised[workload.Slot(now.From.Slot)] = d.Deadline.Time
+		case d.Remaining != nil:
+			c.promised[workload.Slot(now.From.Slot)] = c.life.now.Add(d.Remaining.Duration)
+		}
+	}
+	// Nobody tells sessions at two places of one content apart.
+	left := c.sets[other(plan.Active.Slot)]
+	if left != nil && left.content.Hash == plan.Active.Hash || c.want.Halted {
+		c.promised[other(plan.Active.Slot)] = c.life.now
+	}
+	if now != nil && plan.switched() && now.Steps[drainStep].StartedAt != nil { // the user may have shortened it
+		slot := other(plan.Active.Slot)
+		end := now.Steps[drainStep].StartedAt.Add((&maker{want: c.want}).sessionsEnd())
+		if until, promised := c.promised[slot]; !promised || end.Before(until) {
+			c.promised[slot] = end
+		}
+	}
+	return nil
+}
+
+// deadline judges for how long a step goes on whose deadline runs.
+func (c *checker) deadline(plan Plan, seen Observed) error {
+	step := plan.step()
+	if step == nil {
+		c.within = ""
+		return nil
+	}
+	if within := plan.Rollout.ID + step.Name; within != c.within {
+		c.within, c.ran, c.runs = within, 0, false
+	}
+	held := (&maker{}).holds(step)
+	target := seen.Slots[workload.Slot(plan.Rollout.Target.Slot)]
+	c.runs = !c.want.Spec.Paused && !held && !(step.Name == v1alpha1.StepCandidate && target.Quota != nil)
+	limit := map[string]time.Duration{
+		v1alpha1.StepAcknowledge: acknowledged, v1alpha1.StepDrain: defaultSessionsEnd,
+		v1alpha1.StepTeardown: time.Hour,
+	}[step.Name]
+	if limit == 0 {
+		limit = deadline
+	}
+	if held {
+		c.ran = 0
+	}
+	if c.ran > limit+5*time.Minute {
+		return fmt.Errorf("%s goes on for %s", step.Name, c.ran)
+	}
+	return nil
+}
+
+// emptied judges that what is in a slot is deleted.
+func (c *checker) emptied(slot workload.Slot, s *set) error {
+	status := c.life.status
+	if status.Active != nil && workload.Slot(status.Active.Slot) == slot {
+		return errors.New("deletes what gets the calls")
+	}
+	if rollout := status.Rollout; rollout != nil && !status.switched() && workload.Slot(rollout.Target.Slot) == slot {
+		return errors.New("deletes what a rollout is to")
+	}
+	if c.want.Halted || s.content.Hash == status.Active.Hash {
+		return nil
+	}
+	for _, p := range c.proxies {
+		if a := p.status.Active; a != nil && workload.Slot(a.Slot) == slot && a.Hash == s.content.Hash &&
+			c.life.now.Sub(status.Active.Since.Time) < acknowledged {
+			return errors.New("deletes what a proxy calls")
+		}
+	}
+	until, promised := c.promised[slot]
+	for _, session := range c.sessions {
+		if session.slot == slot && session.hash == s.content.Hash && (!promised || c.life.now.Before(until)) {
+			return fmt.Errorf("ends a session of slot %d that may go on until %s", slot, until.Format(time.TimeOnly))
+		}
+	}
+	return nil
+}
+
+// rest judges what a life has come to.
+func (c *checker) rest() error {
+	active, last := c.life.status.Active, c.life.status.Last
+	switch {
+	case active.Hash == c.want.Content.Hash:
+		return nil
+	case last != nil && last.State == v1alpha1.RolloutFailed && last.Hash == c.want.Content.Hash:
+		return nil
+	}
+	return fmt.Errorf("rests with %s active and %s asked for: %+v", active.Hash, c.want.Content.Hash, last)
+}

@@ -1,0 +1,467 @@
+package successive
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+func wants(letter string, generation int64) func(*scene) {
+	return func(s *scene) { s.want.Content = of(letter, generation) }
+}
+
+func loses(s *scene)    { s.Rollout, s.Last = nil, nil }
+func inPlace(s *scene)  { s.want.Successive = false }
+func halted(s *scene)   { s.want.Halted = true }
+func paused(s *scene)   { s.want.Spec.Paused = true }
+func replaces(s *scene) { s.want.Spec.Strategy = v1alpha1.StrategyReplace }
+func always(s *scene)   { s.want.Spec.Hold = v1alpha1.HoldAlways }
+
+func slot(n workload.Slot, there Slot) func(*scene) {
+	return func(s *scene) { s.seen.Slots[n] = there }
+}
+
+func later(d time.Duration) func(*scene) { return func(s *scene) { s.now = s.now.Add(d) } }
+
+func passes(s *scene) { s.pass() }
+
+func checked(lost int32) func(*scene) {
+	return func(s *scene) {
+		s.seen.Candidate = &v1alpha1.CandidateStatus{Hash: s.Rollout.Target.Hash, Answers: true, Lost: lost}
+	}
+}
+
+func approves(hash string) func(*scene) { return func(s *scene) { s.want.Spec.Approved = hash } }
+
+func lasted(state v1alpha1.RolloutState, letter string, generation int64) func(*scene) {
+	return func(s *scene) {
+		s.Last = &v1alpha1.RolloutOutcome{
+			ID: "x", State: state, Hash: of(letter, 1).Hash, Generation: generation, Attempt: 1,
+			At: metav1.NewTime(now),
+		}
+	}
+}
+
+// What texts of plans begin with.
+const (
+	moving = "Moving; 1:a1; to 2:b2 from 1:a1 "
+	held   = "Held; 1:a1; to 2:b2 from 1:a1 "
+	ending = "Ending; 2:b2; to 2:b2 from 1:a1 "
+	failed = "Failed; 1:a1; Failed b2#1 "
+)
+
+// Numbers are those of the thirty scenarios.
+func TestMake_InPlace(t *testing.T) {
+	none := func(s *scene) { s.Status, s.seen.Slots = Status{}, map[workload.Slot]Slot{} }
+	run(t, map[string]row{
+		"first content":              {asksFor("a", 1).edit(none), "Rest; 1:a1; empty [2]"},
+		"rest":                       {asksFor("a", 1), "Rest; 1:a1; empty [2]"},
+		"other content of the proxy": {asksFor("a", 5), "Rest; 1:a1; empty [2]"},
+		"Replace": {
+			asksFor("b", 2).edit(replaces), "Rest; 1:b2; empty [2]",
+		},
+		"2: what is active does not serve": {
+			asksFor("b", 2).edit(inPlace), "Rest; 1:b2; empty [2]",
+		},
+		"3: nor does a candidate": {
+			at(v1alpha1.StepCandidate).edit(wants("c", 3), inPlace, slot(2, Slot{Stands: true, Content: of("b", 2)})),
+			"Rest; 1:c3; Cancelled b2#1 ContentChanged; empty [2]",
+		},
+		"while sessions of other content end": {
+			at(v1alpha1.StepDrain).edit(wants("c", 3), inPlace),
+			"Ending; 2:c3; to 2:c3 from 1:a1 Drain SessionsOpen; Succeeded b2#1",
+		},
+		"the content whose sessions end": {
+			at(v1alpha1.StepDrain).edit(wants("a", 3), inPlace),
+			"Ending; 2:a3; to 2:a3 Teardown BackendTerminating; Succeeded b2#1; empty [1]",
+		},
+	})
+}
+
+func TestMake_Steps(t *testing.T) {
+	pull := conditions.False(v1alpha1.ReasonImagePull, "no such image")
+	crash := conditions.False(v1alpha1.ReasonCrashLoop, "it ends")
+	node := conditions.False(v1alpha1.ReasonUnschedulable, "no node")
+	fails := func(f conditions.Finding) Slot { return Slot{Stands: true, Content: of("b", 2), Failure: &f} }
+	few := up(of("b", 2))
+	few.Ready = 1
+	leaving := up(of("b", 2))
+	leaving.Terminating = true
+	run(t, map[string]row{
+		"begins":  {asksFor("b", 2), moving + "Candidate CandidateNotReady"},
+		"proxies": {at(v1alpha1.StepProxies), moving + "Proxies ProxiesNotAvailable"},
+		"proxies for long": {
+			at(v1alpha1.StepProxies).edit(later(time.Hour)), failed + "ProxiesNotAvailable; empty [2]",
+		},
+		"one pod of two": {
+			at(v1alpha1.StepCandidate).edit(slot(2, few)), moving + "Candidate CandidateNotReady",
+		},
+		"no pods for long": {
+			at(v1alpha1.StepCandidate).edit(later(10 * time.Minute)),
+			failed + "CandidateNotReady; empty [2]",
+		},
+		"no image": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(pull))), failed + "ImagePull; empty [2]",
+		},
+		"a crash": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash))),
+			failed + "CrashLoop; empty [2]",
+		},
+		"no node yet": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(node))), moving + "Candidate Unschedulable",
+		},
+		"no node for long": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(node)), later(time.Hour)),
+			failed + "Unschedulable; empty [2]",
+		},
+		"21: the slot is on its way out": {
+			at(v1alpha1.StepCandidate).edit(slot(2, leaving)), moving + "Candidate CandidateNotReady",
+		},
+		"21: attempt 2 waits for it": {
+			asksFor("b", 2).edit(slot(2, leaving), lasted(v1alpha1.RolloutCancelled, "b", 2)),
+			"WaitsForSlot; 1:a1; Cancelled b2#1; empty [2]",
+		},
+		"7: not checked": {at(v1alpha1.StepCheck), moving + "Check NotAsked"},
+		"7: not checked for long": {
+			at(v1alpha1.StepCheck).edit(later(time.Hour)), failed + "NotAsked; empty [2]",
+		},
+		"checked": {
+			at(v1alpha1.StepCheck).edit(checked(0)), ending + "Acknowledge",
+		},
+		"checked by a runner of other content": {
+			at(v1alpha1.StepCheck).edit(checked(0), func(s *scene) { s.seen.Candidate.Hash = "c" }),
+			moving + "Check NotAsked",
+		},
+		"checked, and not ready any more": {
+			at(v1alpha1.StepCheck).edit(checked(0), slot(2, few)), moving + "Check CandidateNotReady",
+		},
+		"26: has lost a tool": {at(v1alpha1.StepCheck).edit(checked(1)), held + "Check LostTools"},
+		"6: held for a day": {
+			at(v1alpha1.StepCheck).edit(checked(1), passes, later(24*time.Hour)),
+			held + "Check LostTools",
+		},
+		"held always": {
+			at(v1alpha1.StepCheck).edit(checked(0), always), held + "Check ApprovalRequired",
+		},
+		"approved": {
+			at(v1alpha1.StepCheck).edit(checked(1), always, approves("bbbbbbbbbb")),
+			ending + "Acknowledge",
+		},
+		"approved too briefly": {
+			at(v1alpha1.StepCheck).edit(checked(0), always, approves("bbb")),
+			held + "Check ApprovalRequired",
+		},
+		"other content is approved": {
+			at(v1alpha1.StepCheck).edit(checked(0), always, approves(strings.Repeat("c", 64))),
+			held + "Check ApprovalRequired",
+		},
+		"held, and not ready any more for long": {
+			at(v1alpha1.StepCheck).edit(checked(1), passes, slot(2, few), passes, later(11*time.Minute)),
+			failed + "CandidateNotReady; empty [2]",
+		},
+		"has failed": {
+			asksFor("b", 2).edit(lasted(v1alpha1.RolloutFailed, "b", 2)),
+			"Failed; 1:a1; Failed b2#1; empty [2]",
+		},
+		"has failed, claimed anew": {
+			asksFor("b", 3).edit(lasted(v1alpha1.RolloutFailed, "b", 2)),
+			"Moving; 1:a1; to 2:b3 from 1:a1 Candidate CandidateNotReady; Failed b2#1",
+		},
+		"22: a late birth": {
+			asksFor("a", 1).edit(slot(2, up(of("b", 2))), lasted(v1alpha1.RolloutSucceeded, "a", 1)),
+			"Rest; 1:a1; Succeeded a1#1; empty [2]",
+		},
+	})
+}
+
+func TestMake_AfterTheSwitch(t *testing.T) {
+	answers := func(since, session time.Duration) func(*scene) {
+		return func(s *scene) { s.answers(s.now.Add(-since), s.now.Add(-session)) }
+	}
+	unknown := func(s *scene) { s.seen.Proxies = append(s.seen.Proxies, Answer{At: s.now}) }
+	busy := func(s *scene) { s.seen.Proxies[0].Routing.Contents[1].InFlight = 1 }
+	stranger := func(s *scene) { s.seen.Proxies[0].Routing.ServerUID = "x" }
+	elsewhere := func(s *scene) { s.seen.Proxies[0].Routing.Active.Hash = "a" }
+	soon := func(s *scene) { s.want.Spec.SessionsEnd = &metav1.Duration{Duration: time.Minute} }
+	acknowledge, drain := ending+"Acknowledge NotAcknowledged", ending+"Drain SessionsOpen"
+	teardown := "Ending; 2:b2; to 2:b2 Teardown BackendTerminating; empty [1]"
+	run(t, map[string]row{
+		"no proxy has answered": {at(v1alpha1.StepAcknowledge), acknowledge},
+		"10: one has not": {
+			at(v1alpha1.StepAcknowledge).edit(answers(time.Hour, 0), unknown), acknowledge,
+		},
+		"one is of another server": {
+			at(v1alpha1.StepAcknowledge).edit(answers(time.Hour, 0), stranger),
+			acknowledge,
+		},
+		"one calls the content before": {
+			at(v1alpha1.StepAcknowledge).edit(answers(time.Hour, 0), elsewhere),
+			acknowledge,
+		},
+		"all have": {
+			at(v1alpha1.StepAcknowledge).edit(answers(time.Hour, 0)), drain,
+		},
+		"one has not for long": {
+			at(v1alpha1.StepAcknowledge).edit(later(time.Minute), answers(time.Hour, 0), unknown),
+			drain,
+		},
+		"sessions": {
+			at(v1alpha1.StepDrain).edit(later(time.Hour), answers(2*time.Hour, 9*time.Minute)),
+			drain,
+		},
+		"no sessions": {
+			at(v1alpha1.StepDrain).edit(later(time.Hour), answers(2*time.Hour, 10*time.Minute)),
+			teardown,
+		},
+		"a proxy that is new": {
+			at(v1alpha1.StepDrain).edit(later(time.Hour), answers(9*time.Minute, time.Hour)),
+			drain,
+		},
+		"one that is unknown": {
+			at(v1alpha1.StepDrain).edit(later(time.Hour), answers(2*time.Hour, time.Hour), unknown),
+			drain,
+		},
+		"a call on its way": {
+			at(v1alpha1.StepDrain).edit(later(time.Hour), answers(2*time.Hour, time.Hour), busy),
+			drain,
+		},
+		"an answer of before": {
+			at(v1alpha1.StepDrain).edit(later(-time.Hour), answers(2*time.Hour, time.Hour), later(time.Hour)),
+			drain,
+		},
+		"29: sessions at their deadline": {
+			at(v1alpha1.StepDrain).edit(later(24*time.Hour), answers(48*time.Hour, 0)), teardown,
+		},
+		"sessions that are to end soon": {
+			at(v1alpha1.StepCheck).edit(soon, checked(0), passes, answers(time.Hour, 0), passes, later(time.Minute)),
+			teardown,
+		},
+		"4: third content waits": {
+			at(v1alpha1.StepDrain).edit(wants("c", 3)), "WaitsForDrain; 2:b2; to 2:b2 from 1:a1 Drain SessionsOpen",
+		},
+		"4: and cuts the oldest": {
+			at(v1alpha1.StepDrain).edit(wants("c", 3), passes, later(10*time.Minute)),
+			"WaitsForDrain; 2:b2; to 2:b2 Teardown BackendTerminating; empty [1]",
+		},
+		"4: not while nobody has acknowledged": {
+			at(v1alpha1.StepAcknowledge).edit(wants("a", 3)),
+			"WaitsForDrain; 2:b2; to 2:b2 from 1:a1 Acknowledge NotAcknowledged",
+		},
+		"teardown": {at(v1alpha1.StepTeardown), teardown},
+		"the end": {
+			at(v1alpha1.StepTeardown).edit(slot(1, Slot{})), "Rest; 2:b2; Succeeded b2#1; empty [1]",
+		},
+		"4: then the third": {
+			at(v1alpha1.StepTeardown).edit(slot(1, Slot{}), wants("c", 3), passes),
+			"Moving; 2:b2; to 1:c3 from 2:b2 Candidate CandidateNotReady; Succeeded b2#1",
+		},
+	})
+}
+
+// Way back, while the sessions of the content before end.
+func TestMake_BackToTheContentBefore(t *testing.T) {
+	back := func() *scene { return at(v1alpha1.StepDrain).edit(wants("a", 3)) }
+	few := up(of("a", 1))
+	few.Ready = 1
+	run(t, map[string]row{
+		"16: is checked again": {
+			back(), "Moving; 2:b2; to 1:a3 from 2:b2 Check NotAsked; Succeeded b2#1",
+		},
+		"16: and switched": {
+			back().edit(passes, checked(0)),
+			"Ending; 1:a3; to 1:a3 from 2:b2 Acknowledge; Succeeded b2#1",
+		},
+		"17: not before all pods are ready": {
+			back().edit(slot(1, few)), "Moving; 2:b2; to 1:a3 from 2:b2 Candidate CandidateNotReady; Succeeded b2#1",
+		},
+		"and forth: its sessions have the time that they had": {
+			back().edit(passes, wants("b", 4)),
+			"Ending; 2:b2; to 2:b2 from 1:a3 Drain SessionsOpen; Cancelled a3#1 ContentChanged",
+		},
+		"fails: so they have": {
+			back().edit(passes, later(time.Hour)),
+			"Failed; 2:b2; to 2:b2 from 1:a3 Drain; Failed a3#1 NotAsked",
+		},
+		"has failed, and they have ended": {
+			back().edit(passes, later(time.Hour), passes, later(24*time.Hour), passes, slot(1, Slot{})),
+			"Failed; 2:b2; Failed a3#1 NotAsked; empty [1]",
+		},
+	})
+	s := at(v1alpha1.StepDrain)
+	until := s.Rollout.Steps[drainStep].Deadline.Time
+	s.edit(wants("a", 3), later(time.Minute), passes, wants("b", 4), later(time.Minute), passes)
+	if got := s.Rollout.Steps[drainStep].Deadline; !got.Time.Equal(until) {
+		t.Errorf("sessions may go on until %v, before until %v", got, until)
+	}
+}
+
+// What a user changes while a rollout is in each step.
+func TestMake_ChangesAtEachStep(t *testing.T) {
+	ended := func(before, reason string) string { return before + "; Cancelled b2#1 " + reason + "; empty [2]" }
+	switched := func(step, rest string) string {
+		return map[string]string{
+			v1alpha1.StepAcknowledge: ending + "Acknowledge NotAcknowledged",
+			v1alpha1.StepDrain:       ending + "Drain SessionsOpen",
+			v1alpha1.StepTeardown:    "Ending; 2:b2; to 2:b2 Teardown BackendTerminating; empty [1]",
+		}[step] + rest
+	}
+	for i, step := range names {
+		t.Run(step, func(t *testing.T) {
+			as := text(at(step).pass())
+			rows := map[string]row{
+				"other content of the proxy": {at(step).edit(wants("b", 3)), as},
+				"13: the plan is lost":       {at(step).edit(loses), lost[step]},
+			}
+			gone := "Ending; 2:b2; to 2:b2 Teardown BackendTerminating; empty [1]"
+			if i <= checkStep {
+				rows["15: back"] = row{at(step).edit(wants("a", 3)), ended("Rest; 1:a1", "ContentChanged")}
+				rows["19: no pods"] = row{at(step).edit(halted), ended("Rest; 1:a1", "Halted")}
+				rows["20: Replace"] = row{at(step).edit(replaces), ended("Rest; 1:b2", "StrategyChanged")}
+				rows["paused, and back"] = row{
+					at(step).edit(paused, passes, wants("a", 3)), ended("Rest; 1:a1", "ContentChanged"),
+				}
+			} else {
+				rows["19: no pods"] = row{at(step).edit(halted), gone}
+				rows["20: Replace"] = row{at(step).edit(replaces), switched(step, "")}
+			}
+			run(t, rows)
+		})
+	}
+}
+
+// lost is what is made of what stands where the status lost its plan in a step. The content before keeps its sessions.
+var lost = map[string]string{
+	v1alpha1.StepProxies:     moving + "Proxies ProxiesNotAvailable",
+	v1alpha1.StepCandidate:   moving + "Candidate CandidateNotReady",
+	v1alpha1.StepCheck:       moving + "Check NotAsked",
+	v1alpha1.StepAcknowledge: ending + "Acknowledge NotAcknowledged",
+	v1alpha1.StepDrain:       ending + "Drain SessionsOpen",
+	v1alpha1.StepTeardown:    "Ending; 2:b2; to 2:b2 Teardown BackendTerminating; empty [1]",
+}
+
+// 14: A restore brings objects, and no status.
+func TestMake_Restored(t *testing.T) {
+	restored := func(letter string, generation int64, one, two Slot) *scene {
+		s := asksFor(letter, generation)
+		s.Status, s.seen.Slots = Status{}, map[workload.Slot]Slot{workload.Slot1: one, workload.Slot2: two}
+		return s
+	}
+	leaving := up(of("a", 1))
+	leaving.Terminating = true
+	run(t, map[string]row{
+		"one content": {restored("a", 1, up(of("a", 1)), Slot{}), "Rest; 1:a1; empty [2]"},
+		"in slot 2":   {restored("a", 1, Slot{}, up(of("a", 1))), "Rest; 2:a1; empty [1]"},
+		"two": {
+			restored("b", 2, up(of("a", 1)), up(of("b", 2))), moving + "Check NotAsked",
+		},
+		"two, of which the later has the calls": {
+			restored("b", 2, leaving, up(of("b", 2))), "Rest; 2:b2; empty [1]",
+		},
+		"other content than is asked for, in place": {
+			restored("b", 2, up(of("a", 1)), Slot{}).edit(inPlace), "Rest; 1:b2; empty [2]",
+		},
+	})
+}
+
+func TestMake_UnreadablePlans(t *testing.T) {
+	for name, spoil := range map[string]func(*v1alpha1.RolloutStatus){
+		"an unknown step":         func(r *v1alpha1.RolloutStatus) { r.Steps[1].Name = "Canary" },
+		"no steps":                func(r *v1alpha1.RolloutStatus) { r.Steps = nil },
+		"one step less":           func(r *v1alpha1.RolloutStatus) { r.Steps = r.Steps[:5] },
+		"no step is active":       func(r *v1alpha1.RolloutStatus) { r.Steps[2].State = v1alpha1.StepDone },
+		"two are":                 func(r *v1alpha1.RolloutStatus) { r.Steps[3].State = v1alpha1.StepActive },
+		"a step that failed":      func(r *v1alpha1.RolloutStatus) { r.Steps[2].State = v1alpha1.StepFailed },
+		"an order of its own":     func(r *v1alpha1.RolloutStatus) { r.Steps[0], r.Steps[1] = r.Steps[1], r.Steps[0] },
+		"to the active slot":      func(r *v1alpha1.RolloutStatus) { r.Target.Slot = 1 },
+		"from nowhere":            func(r *v1alpha1.RolloutStatus) { r.From = nil },
+		"from what is not active": func(r *v1alpha1.RolloutStatus) { r.From.Hash = "c" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := at(v1alpha1.StepCheck)
+			id := s.Rollout.ID
+			spoil(s.Rollout)
+			plan := s.pass()
+			if plan.Active.Hash != of("a", 1).Hash || plan.Last == nil || len(plan.Empty) > 0 {
+				t.Errorf("%s", text(plan))
+			}
+			if plan.Rollout == nil || plan.Rollout.ID == id || plan.Rollout.Target != in(2, of("b", 2)) {
+				t.Errorf("the rollout is %+v", plan.Rollout)
+			}
+		})
+	}
+}
+
+// 5: paused for three deadlines.
+func TestMake_PauseKeepsWhatIsLeftOfADeadline(t *testing.T) {
+	s := at(v1alpha1.StepCandidate).edit(later(4*time.Minute), paused)
+	if plan := s.pass(); plan.Wake != 0 || plan.Verdict.State != Paused {
+		t.Errorf("paused: %+v", plan.Verdict)
+	}
+	s.edit(later(30*time.Minute), passes)
+	if left := s.step().Remaining; left == nil || left.Duration != 6*time.Minute {
+		t.Errorf("left: %v", left)
+	}
+	s.want.Spec.Paused = false
+	if plan := s.pass(); plan.Wake != 6*time.Minute || plan.Verdict.State != Moving {
+		t.Errorf("resumed: %+v", plan)
+	}
+	if plan := s.edit(later(6 * time.Minute)).pass(); plan.Verdict.State != Failed {
+		t.Errorf("at its deadline: %+v", plan.Verdict)
+	}
+}
+
+// 27: the deadline of a candidate does not run while a quota refuses its pods.
+func TestMake_QuotaKeepsWhatIsLeftOfADeadline(t *testing.T) {
+	quota := conditions.False(v1alpha1.ReasonPodRefused, "exceeded quota")
+	refused := Slot{Stands: true, Content: of("b", 2), Quota: &quota}
+	s := at(v1alpha1.StepCandidate).edit(later(4*time.Minute), slot(2, refused), passes, later(time.Hour))
+	plan := s.pass()
+	if step := s.step(); step.Reason != v1alpha1.ReasonPodRefused || step.Message != quota.Message || plan.Wake != 0 {
+		t.Errorf("refused: %+v, wakes in %s", step, plan.Wake)
+	}
+	s.edit(slot(2, Slot{Stands: true, Content: of("b", 2)}))
+	if plan := s.pass(); plan.Wake != 6*time.Minute {
+		t.Errorf("freed: %+v", plan)
+	}
+	if got := text(s.edit(slot(2, up(of("b", 2)))).pass()); got != moving+"Check NotAsked" {
+		t.Error(got)
+	}
+}
+
+// Each attempt has an id of its own, and equal ones have equal ids.
+func TestMake_IDs(t *testing.T) {
+	ids := map[string]bool{}
+	for _, s := range []*scene{
+		asksFor("b", 2), asksFor("b", 3), asksFor("b", 2).edit(lasted(v1alpha1.RolloutCancelled, "b", 2)),
+		asksFor("b", 2).edit(func(s *scene) { s.want.UID = "other" }),
+	} {
+		id := s.edit().pass().Rollout.ID
+		if ids[id] {
+			t.Errorf("%s twice", id)
+		}
+		ids[id] = true
+	}
+	one, two := asksFor("b", 2).pass(), asksFor("b", 2).edit(later(time.Hour)).pass()
+	if one.Rollout.ID != two.Rollout.ID {
+		t.Error("two passes over one status make two ids")
+	}
+}
+
+// The switch is one write.
+func TestMake_SwitchIsOneWrite(t *testing.T) {
+	s := at(v1alpha1.StepCheck).edit(checked(0))
+	plan := s.pass()
+	drain, acknowledge := plan.Rollout.Steps[drainStep], plan.Rollout.Steps[drainStep-1]
+	got := fmt.Sprintln(plan.Active.Slot, plan.Active.Since.Time.Equal(now), plan.Rollout.From.Slot, acknowledge.State,
+		acknowledge.Deadline.Sub(now), drain.State, drain.Deadline.Sub(now))
+	if want := "2 true 1 Active 1m0s Waiting 24h0m0s\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
