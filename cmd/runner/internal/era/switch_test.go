@@ -48,11 +48,11 @@ type rollout struct {
 
 	ctx      context.Context //nolint:containedctx // ends with the callers
 	callers  sync.WaitGroup
-	sessions atomic.Int32 // calls of sessions
-	begun    atomic.Int32 // calls without one, and sessions that began
-	calls    bool         // there is a session
-	phase    atomic.Value // which contents may answer what begins
-	end      map[string]context.CancelFunc
+	sessions atomic.Int32      // calls of sessions
+	begun    atomic.Int32      // calls without one, and sessions that began
+	calls    bool              // there is a session
+	phase    atomic.Value      // which contents may answer what begins
+	end      map[string]func() // ends the calls of sessions of a content
 }
 
 // to has the calls go to the active content, while others are there too, and waits until clients have called.
@@ -82,8 +82,10 @@ func (r *rollout) to(active string, others ...string) {
 func (r *rollout) stays(content string) {
 	client := connect(r.t, r.endpoint, protocol.Legacy, nil)
 	ctx, cancel := context.WithCancel(r.ctx)
-	r.calls, r.end[content] = true, cancel
+	ended := make(chan struct{})
+	r.calls, r.end[content] = true, func() { cancel(); <-ended }
 	r.callers.Go(func() {
+		defer close(ended)
 		for ctx.Err() == nil {
 			got, err := who(context.Background(), client)
 			if r.sessions.Add(1); got != content || err != nil {
@@ -145,7 +147,7 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 			r := &rollout{
 				t: t, proxy: p, endpoint: endpoint, ctx: ctx,
 				contents: map[string]*proxy.Upstream{"a": lanes[0], "b": lanes[1]},
-				end:      map[string]context.CancelFunc{"a": func() {}, "b": func() {}},
+				end:      map[string]func(){"a": func() {}, "b": func() {}},
 			}
 			defer r.callers.Wait()
 			defer stop()

@@ -160,6 +160,96 @@ func TestSessionsOfContentThatIsGone(t *testing.T) {
 	}
 }
 
+// A proxy that has not seen yet that all pods of the active content run it does not look for the sessions of content
+// whose slot is gone there: nor does it try their pods, which may still take calls, or be somebody else's.
+func TestSessionsOfASlotThatIsGone(t *testing.T) {
+	two := twoOf(t)
+	two.contents[1].Alone = false
+	two.to(0)
+	id, _ := two.open()
+	two.to(1)
+	answered(t, two.in(id, http.MethodPost, "x"))
+	two.alone(1)
+	two.resolves[1].stop(two.pods[1]) // nobody is there either
+	wantFault(t, two.in(id, http.MethodPost, ""), http.StatusNotFound, CodeSessionNotFound, "is gone")
+	two.to(1)
+	answered(t, two.in(id, http.MethodPost, "x")) // it is named again, and its pods are there
+}
+
+// A proxy whose watch is broken, and which has read the status in vain before, tells who had a session of content that
+// is torn down that it is gone: it reads the status again first.
+func TestSessionsOfContentThatIsTornDownUnseen(t *testing.T) {
+	var looks atomic.Int32
+	var two *twoContents
+	two = twoOf(t, func(c *Config) {
+		c.Look = func(context.Context) {
+			looks.Add(1)
+			two.alone(1)
+		}
+	})
+	two.to(0)
+	id, _ := two.open()
+	two.to(1)
+	two.end(0)
+	two.upstream.dialer.Present.Store(false)
+	two.upstream.pods.tried = time.Time{}
+	two.upstream.pods.now = func() time.Time { return time.Now().Add(2 * dnsMemory) }
+	s := &two.target.switching
+	s.asked, s.pause = time.Now().Add(-lookPause+50*time.Millisecond), mostPause
+	wantFault(t, two.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+	if looks.Load() != 1 {
+		t.Errorf("it looked %d times", looks.Load())
+	}
+}
+
+// What a translator holds at a content whose slot is gone is ended after the calls that are on their way there.
+func TestCallsOutlastTheirSlot(t *testing.T) {
+	closed := make(chan struct{})
+	two := twoOf(t, func(c *Config) {
+		c.Translate = func(to *Upstream, next, _ http.Handler) Translator {
+			return closing{sender{next}, func() {
+				if to.Host() == c.Upstream.Host() {
+					close(closed)
+				}
+			}}
+		}
+	})
+	two.to(0)
+	began, end := make(chan struct{}), make(chan struct{})
+	two.pods[0].Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(began)
+		<-end
+		_, _ = io.WriteString(w, "done")
+	})
+	answer := make(chan string)
+	go func() { answer <- text(t, two.call(http.MethodPost, "/mcp", "x", modernCall...)) }()
+	<-began
+	two.alone(1)
+	select {
+	case <-closed:
+		t.Error("its translator is closed while a call is on its way")
+	case <-time.After(3 * closePause):
+	}
+	close(end)
+	if got := <-answer; got != "done" {
+		t.Errorf("the call is answered %q", got)
+	}
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Error("its translator is not closed")
+	}
+}
+
+// closing is a translator that tells when it is closed.
+type closing struct {
+	sender
+	closed func()
+}
+
+// Close implements Translator.
+func (c closing) Close(context.Context) { c.closed() }
+
 // Content that replaces other content in its place leaves the sessions at pods that are still there, as long as there
 // may be any.
 func TestSessionsOfContentThatIsReplacedInItsPlace(t *testing.T) {
