@@ -59,6 +59,9 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	for _, kind := range kinds.All() {
 		reader := snapshot.NewReader(kind, cache, mgr.GetAPIReader())
 		reader.Configs, reader.Complaints, reader.Percent = known, said, cmp.Or(options.ConfigRolloutShare, reader.Percent)
+		if reader.AskProxy = options.AskProxy; reader.AskProxy == nil {
+			reader.AskProxy = snapshot.NewAskProxy()
+		}
 		servers := mcpserver.New(reader, applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
 		servers.Large = large
 		if err := servers.Register(mgr, options.controller()); err != nil {

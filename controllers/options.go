@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -40,6 +41,8 @@ type Options struct {
 	ConfigRolloutShare int
 	// Namespaces are those that the cache holds, and whose pods' Events are read; all if empty.
 	Namespaces []string
+	// AskProxy reads what a proxy pod tells of where its calls go; by HTTP if nil.
+	AskProxy snapshot.AskProxy
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	// SkipNameValidation lets a process run the controllers twice, as tests do.

@@ -37,7 +37,7 @@ func MCPServers() Workload {
 		FinalizerManager: MCPServerFinalizer, WorkloadManager: MCPServerWorkload, PlanManager: MCPServerPlan,
 		ConditionsManager: MCPServerConditions, StatusManager: MCPServerAddress, ChildrenManager: MCPServerChildren,
 		RightsManager: RBACChildren, ReportManager: RunnerReport,
-		Conditions: slices.Concat(workloadConditions, []string{"BackendExposed", "PolicyUnmatched"}),
+		Conditions: slices.Concat(workloadConditions, []string{"Available", "BackendExposed", "PolicyUnmatched"}),
 		word:       "SERVER", holds: "holds the server until its calls have ended and its backend is deleted",
 		status:       "reports address and scale",
 		statusFields: []string{"status.url", "status.replicas", "status.readyReplicas", "status.selector"},
@@ -69,6 +69,10 @@ func mcpServerRemovals() []ownership.Removal {
 			Identity: IdentityMCPServer, Object: ControllerRevision,
 			Why: "content of a backend that is none of the last three, or has come back under a new number",
 		},
-		{Identity: IdentityMCPServer, Object: StatefulSet, Why: "the backend of a server that is being deleted"},
+		{
+			Identity: IdentityMCPServer, Object: StatefulSet,
+			Why: "the backend of a server that is being deleted, or one in a slot that nothing uses any more",
+		},
+		{Identity: IdentityMCPServer, Object: Service, Why: "that of a backend in a slot that nothing uses any more"},
 	}
 }

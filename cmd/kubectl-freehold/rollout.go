@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,10 +20,11 @@ import (
 func (c *cli) rollout() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Show how the content of a server is rolled out, and go back",
+		Short: "Show how the content of a server is rolled out, approve it, stop it, and go back",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.rolloutStatus(), c.rolloutHistory(), c.rolloutUndo())
+	cmd.AddCommand(c.rolloutStatus(), c.rolloutHistory(), c.rolloutUndo(), c.rolloutApprove(), c.rolloutPause(),
+		c.rolloutResume())
 	return cmd
 }
 
@@ -158,14 +160,24 @@ func progressOf(u *unstructured.Unstructured, server *v1alpha1.MCPServer) (progr
 
 // stepOf names the step that a rollout is at, empty where none is under way.
 func stepOf(server *v1alpha1.MCPServer) string {
-	if server.Status.Rollout == nil {
+	step := stepAt(server)
+	if step == nil {
 		return ""
 	}
 	steps := server.Status.Rollout.Steps
-	for i, step := range steps {
+	at := slices.IndexFunc(steps, func(s v1alpha1.RolloutStep) bool { return s.Name == step.Name })
+	return fmt.Sprintf(" (step %d of %d, %s: %s)", at+1, len(steps), step.Name, cmp.Or(step.Message, string(step.State)))
+}
+
+// stepAt is the step that a rollout is at, nil where none is under way.
+func stepAt(server *v1alpha1.MCPServer) *v1alpha1.RolloutStep {
+	if server.Status.Rollout == nil {
+		return nil
+	}
+	for i, step := range server.Status.Rollout.Steps {
 		if step.State == v1alpha1.StepActive || step.State == v1alpha1.StepFailed {
-			return fmt.Sprintf(" (step %d of %d, %s: %s)", i+1, len(steps), step.Name, cmp.Or(step.Message, string(step.State)))
+			return &server.Status.Rollout.Steps[i]
 		}
 	}
-	return ""
+	return nil
 }

@@ -77,13 +77,9 @@ conflict with ` + undoManager + `. --force-conflicts of kubectl apply takes the 
 	}
 	flags := cmd.Flags()
 	flags.Int64Var(&r.revision, "to-revision", 0, "revision of rollout history to go back to; 0 for the last that differs")
-	flags.Int64Var(&r.generation, "generation", 0, "metadata.generation that the object must have; 0 for any")
-	flags.BoolVar(&r.force, "force-conflicts", false, "take fields that another field manager applies")
 	flags.BoolVar(&r.present, "present-references", false,
 		"go back although what ConfigMaps or Secrets said then does not come back")
-	flags.Var(&r.dryRun, "dry-run", "none, or server: send the request as a dry run, which changes nothing")
-	flags.Lookup("dry-run").NoOptDefVal = "server"
-	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask before writing")
+	r.flags(cmd)
 	return cmd
 }
 
@@ -115,7 +111,7 @@ func (c *cli) undo(ctx context.Context, name string, r undoing) error {
 		fmt.Fprintln(c.Out, "  nothing changes: the spec asks for it already")
 		return nil
 	}
-	if err := r.mayTake(u, fields); err != nil {
+	if err := r.mayTake(u, slices.Sorted(maps.Keys(fields))...); err != nil {
 		return err
 	}
 	r.to = undoManager
@@ -246,7 +242,7 @@ func contentFields(spec *v1alpha1.MCPServerSpec) (fields map[string]any, err err
 
 // mayTake refuses fields that another field manager writes again from its own source: one that applies them, or one of
 // the tools that update them from Git. What people write with kubectl is theirs to change.
-func (r undoing) mayTake(u *unstructured.Unstructured, fields map[string]any) error {
+func (r undoing) mayTake(u *unstructured.Unstructured, fields ...string) error {
 	if r.force {
 		return nil
 	}
@@ -260,9 +256,14 @@ func (r undoing) mayTake(u *unstructured.Unstructured, fields map[string]any) er
 			return fmt.Errorf("reading %s: %w", title(u), err)
 		}
 		var theirs []string
-		for _, field := range slices.Sorted(maps.Keys(fields)) {
-			path := fieldpath.MakePathOrDie("spec", field)
-			if set.Has(path) || !set.WithPrefix(path[0]).WithPrefix(path[1]).Empty() {
+		for _, field := range fields {
+			path := fieldpath.MakePathOrDie("spec")
+			below := set.WithPrefix(path[0])
+			for name := range strings.SplitSeq(field, ".") {
+				path = append(path, fieldpath.MakePathOrDie(name)...)
+				below = below.WithPrefix(path[len(path)-1])
+			}
+			if set.Has(path) || !below.Empty() {
 				theirs = append(theirs, "spec."+field)
 			}
 		}

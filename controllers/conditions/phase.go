@@ -27,6 +27,8 @@ var phases = map[string]v1alpha1.WorkloadPhase{
 	v1alpha1.ReasonNotAdoptable:        v1alpha1.PhaseBlocked,
 	v1alpha1.ReasonNotEnforced:         v1alpha1.PhaseBlocked,
 	v1alpha1.ReasonUnclaimedGeneration: v1alpha1.PhaseBlocked,
+	v1alpha1.ReasonRolloutHeld:         v1alpha1.PhaseBlocked,
+	v1alpha1.ReasonRolloutFailed:       v1alpha1.PhaseBlocked,
 	v1alpha1.ReasonConfigNotFound:      v1alpha1.PhaseUnresolved,
 	v1alpha1.ReasonConfigDeleting:      v1alpha1.PhaseUnresolved,
 	v1alpha1.ReasonConfigInvalid:       v1alpha1.PhaseUnresolved,

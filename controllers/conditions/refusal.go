@@ -15,6 +15,9 @@ var (
 	position = regexp.MustCompile(`spec\.(initContainers|containers)\[(\d+)\]`)
 )
 
+// IsQuota reports whether a ResourceQuota that is used up refused a pod: others may give back what they have of it.
+func IsQuota(message string) bool { return strings.Contains(message, "is forbidden: exceeded quota: ") }
+
 // Refusal explains why the API server refused to create a pod of a template. It omits the pod's name and the used
 // quota, which differ each time. message is that of a ReplicaSet's condition, or of a StatefulSet's Event, which
 // first says what was tried.

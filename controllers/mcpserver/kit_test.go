@@ -59,8 +59,13 @@ func (s scene) snap() *snapshot.Snapshot {
 		s.now = noon
 	}
 	snap := snapshot.Of(s.server, s.world, s.now)
-	snap.Refused.Words, snap.Held, snap.Stops = s.refused, s.held, s.stops
+	snap.Tracks[snap.Active].Refused.Words, snap.Held, snap.Stops = s.refused, s.held, s.stops
 	return snap
+}
+
+// wanted are the pods of current.
+func wanted(s *snapshot.Snapshot) snapshot.Wanted {
+	return snapshot.Wanted{Revision: current, Slot: s.Active, Hash: digestOf(current).Backend}
 }
 
 // at is the scene at another time.

@@ -66,11 +66,15 @@ func TestTheSlotThatServes(t *testing.T) {
 			[]edit{moved, func(s *scene) { s.server.Status.Active = nil }},
 			workload.Slot2,
 		},
-		"of two the lower generation, in slot 1": {
+		"of two the one that serves": {
 			[]edit{moved, beside, func(s *scene) { s.server.Status.Active = nil }},
+			workload.Slot2,
+		},
+		"of two that serve the lower generation, in slot 1": {
+			[]edit{moved, func(s *scene) { s.world.Backend, s.server.Status.Active = backendOf(older), nil }},
 			workload.Slot1,
 		},
-		"of two the lower generation, in slot 2": {
+		"of two that serve the lower generation, in slot 2": {
 			[]edit{func(s *scene) { s.world.Slot2 = slot2Of(backendOf(older)) }},
 			workload.Slot2,
 		},

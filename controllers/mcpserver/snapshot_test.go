@@ -69,9 +69,8 @@ func TestTheSameWorldIsSeenInTheSameOrder(t *testing.T) {
 		waiting(pod("b", workload.ComponentBackend, current), "CreateContainerConfigError", `secret "s" not found`),
 		waiting(pod("c", workload.ComponentBackend, current), "ContainerCreating", ""),
 	}}
-	hash := running(current)[workload.AnnotationBackendHash]
 	first, err := readWith(t, reader, reader, echo())
-	if err != nil || first.FirstFailure(current, hash) == nil {
+	if err != nil || first.FirstFailure(wanted(first)) == nil {
 		t.Fatal(first, err)
 	}
 	for range 20 {
@@ -79,7 +78,7 @@ func TestTheSameWorldIsSeenInTheSameOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(first.FirstFailure(current, hash), again.FirstFailure(current, hash)); diff != "" {
+		if diff := cmp.Diff(first.FirstFailure(wanted(first)), again.FirstFailure(wanted(again))); diff != "" {
 			t.Fatalf("it names (-first +again):\n%s", diff)
 		}
 	}

@@ -51,6 +51,8 @@ type Runners struct {
 
 	mu      sync.Mutex
 	running map[types.NamespacedName]*run
+	// candidate is what runners see of content that gets no calls yet, nil for nothing.
+	candidate *v1alpha1.CandidateStatus
 }
 
 // run is one runner, in one pod.
@@ -61,12 +63,15 @@ type run struct {
 	ctx    context.Context
 	end    context.CancelFunc
 	mu     sync.Mutex // passes of one runner do not overlap
+	// seen is what the runner was told of its content as a candidate.
+	seen *v1alpha1.CandidateStatus
 }
 
 // RunProxies starts runners for the test's namespace, and for more, until the test ends.
 func (s *Env) RunProxies(more ...string) *Runners {
 	s.Helper()
-	r := &Runners{env: s, Requests: &Requests{}, running: map[types.NamespacedName]*run{}}
+	r := &Runners{env: s, Requests: &Requests{}, running: map[types.NamespacedName]*run{},
+		candidate: &v1alpha1.CandidateStatus{Answers: true}}
 	r.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](10*time.Millisecond, 5*time.Second))
 	options := cache.Options{Scheme: s.Scheme, DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}}
@@ -185,6 +190,14 @@ func (r *Runners) pass(key types.NamespacedName) error {
 	if report.Again > 0 {
 		r.queue.AddAfter(key, report.Again)
 	}
+	r.mu.Lock()
+	candidate := r.candidate
+	r.mu.Unlock()
+	if report.Start.Candidate && candidate != nil && candidate != running.seen {
+		running.seen = candidate
+		running.runner.LearnCandidate(*candidate)
+		r.queue.Add(key)
+	}
 	if errors.Is(err, ErrDead) {
 		r.bury(key, running)
 	}
@@ -264,6 +277,16 @@ func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 	// The downward API hands over the annotations as they were at the start.
 	runner.Env, runner.EnvErr = revision.Of(pod.Annotations)
 	return runner, nil
+}
+
+// SeeCandidates is what runners see from now on of content that gets no calls yet. At first that answers, and has lost
+// no tool.
+func (r *Runners) SeeCandidates(candidate v1alpha1.CandidateStatus) {
+	r.env.Helper()
+	r.mu.Lock()
+	r.candidate = &candidate
+	r.mu.Unlock()
+	r.Again()
 }
 
 // Again makes every runner pass once more.

@@ -87,6 +87,8 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		return x.claim(x.writeClaim(ctx, a))
 	case plan.WritePlan:
 		return x.writePlan(ctx, a)
+	case plan.EmptySlot:
+		return x.emptySlot(ctx, a)
 	case plan.Objects:
 		x.told = errors.Join(x.told, x.objects(ctx, a))
 	case plan.StoreContent:

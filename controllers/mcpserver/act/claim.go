@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -36,24 +35,6 @@ func (x *pass) writeClaim(ctx context.Context, a plan.WriteClaim) (ends bool, er
 	return a.Record && done.Result != apply.Unchanged, err
 }
 
-// writePlan ends the pass where it is not known whether it is written: what comes later rests on it. A refusal is told,
-// but for that of the first pointer to slot 1: who finds none takes that slot.
-func (x *pass) writePlan(ctx context.Context, a plan.WritePlan) (ends bool) {
-	active := v1alpha1ac.ActiveBackend().WithSlot(a.Active.Slot).WithHash(a.Active.Hash).
-		WithGeneration(a.Active.Generation).WithPort(a.Active.Port).WithPath(a.Active.Path).
-		WithTransport(a.Active.Transport).WithSince(a.Active.Since)
-	_, err := x.Apply(ctx, x.s.Kind.PlanManager, x.s.Object,
-		v1alpha1ac.MCPServer(x.s.Object.GetName(), x.s.Object.GetNamespace()).
-			WithStatus(v1alpha1ac.MCPServerStatus().WithActive(active)), apply.AtVersion)
-	ends = apply.WithoutConflicts(err) != nil && apply.Refused(err) == nil
-	if ends || x.s.Last.Active == nil && workload.Slot(a.Active.Slot) == workload.Slot1 {
-		x.untold = errors.Join(x.untold, err)
-	} else {
-		x.told = errors.Join(x.told, err)
-	}
-	return ends
-}
-
 func (x *pass) claimIntent() runtime.ApplyConfiguration {
 	said := x.made.Claim
 	claim := v1alpha1ac.WorkloadStatus().WithGeneration(said.Generation).WithHash(said.Hash).
@@ -70,6 +51,9 @@ func (x *pass) claimIntent() runtime.ApplyConfiguration {
 		if field.value != "" {
 			field.with(field.value)
 		}
+	}
+	if said.Strategy != "" {
+		claim.WithStrategy(said.Strategy)
 	}
 	if said.ConfigRollout {
 		claim.WithConfigRollout(true)

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
 )
 
 // Action is one thing that a pass does, of one of the types below.
@@ -23,7 +23,7 @@ type When int
 const (
 	// Always takes a step, unless one before it ended the pass, or the claim was refused.
 	Always When = iota
-	// ClaimRefused takes a step where the claim was refused, after which no other is taken.
+	// ClaimRefused takes a step where the claim was refused, or the beginning of a rollout, after which no other is taken.
 	ClaimRefused
 	// Unsound takes a step where one of its group was refused more than fields.
 	Unsound
@@ -57,8 +57,14 @@ type (
 		// Record says that the number is claimed, and that what is recorded beside it differs. If it writes, the pass ends.
 		Record bool
 	}
-	// WritePlan writes which backend gets the calls.
-	WritePlan struct{ Active v1alpha1.ActiveBackend }
+	// WritePlan writes which backend gets the calls, and how far a rollout is. If Ends says so and it writes, the pass
+	// ends: what follows rests on what is stored. If it Begins a rollout and is refused, that is as of a claim.
+	WritePlan struct {
+		successive.Status
+		Ends, Begins bool
+	}
+	// EmptySlot deletes what stands in a slot that nothing uses any more, unless the server is not the one that was read.
+	EmptySlot struct{ Objects []client.Object }
 	// Objects applies all that is the operator's. What was handed over is taken over only if all of it can be.
 	Objects struct{ Steps []Step }
 	// ApplyIdentity applies what the runner acts with, each only after the one that it rests on. Untaken leaves

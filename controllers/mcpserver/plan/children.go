@@ -52,10 +52,14 @@ func (m *maker) converge() {
 	if !m.Kept() {
 		m.history()
 	}
-	for _, backend := range m.s.Backends() {
-		if replicas := m.backendReplicas(backend); backend.Ours() && m.drain == 0 && !hasByDefault(backend.Live, replicas) {
+	for _, slot := range workload.Slots {
+		backend := &m.s.Tracks[slot].Backend
+		if replicas := m.backendReplicas(slot); backend.Ours() && m.drain == 0 && !hasByDefault(backend.Live, replicas) {
 			m.always(ScaleBackend{backend.Live, replicas})
 		}
+	}
+	for _, slot := range m.empty {
+		m.always(slot)
 	}
 	m.always(Report{})
 }
@@ -234,14 +238,27 @@ func (m *maker) grow(replicas int32) int32 {
 	return replicas
 }
 
-// backendReplicas is how many replicas a backend is to have now. A StatefulSet makes pods of what it carries, and the
-// runner of the target is what raises that. Nor are there more where the proxies of a spec that is wrong stay at zero.
-func (m *maker) backendReplicas(backend *snapshot.Backend) int32 {
-	replicas := kinds.BackendReplicas(m.s.Object)
-	if backend.Hash != m.Digest.Backend || m.restsAtZero() {
-		return min(replicas, backend.Replicas)
+// backendReplicas is how many replicas the backend in a slot is to have now. A StatefulSet makes pods of what it carries,
+// and the runner of the target is what raises that, unless it leaves what serves alone. Nor are there more where the
+// proxies of a spec that is wrong stay at zero. What has lost the calls keeps its size until its sessions have ended.
+func (m *maker) backendReplicas(slot workload.Slot) int32 {
+	backend, replicas, rollout := &m.s.Tracks[slot].Backend, kinds.BackendReplicas(m.s.Object), m.s.Last.Rollout
+	drains := slot != m.s.Active && rollout != nil && rollout.From != nil && slot == workload.Slot(rollout.From.Slot)
+	switch {
+	case m.restsAtZero():
+	case drains && replicas > 0:
+		return backend.Replicas
+	case backend.Hash == m.Digest.Backend, slot == m.s.Active && m.isLeftAlone(backend):
+		return replicas
 	}
-	return replicas
+	return min(replicas, backend.Replicas)
+}
+
+// isLeftAlone reports whether no runner writes other content to the backend that gets the calls.
+func (m *maker) isLeftAlone(backend *snapshot.Backend) bool {
+	active, claim := m.s.Last.Active, m.s.Last.Claim
+	return active != nil && backend.Hash == active.Hash &&
+		claim != nil && claim.Strategy == v1alpha1.StrategySuccessive
 }
 
 func (m *maker) restsAtZero() bool { return m.kept != nil && m.kept.Replicas == 0 }

@@ -63,7 +63,7 @@ func (m *maker) claim() v1alpha1.WorkloadStatus {
 	claim := v1alpha1.WorkloadStatus{
 		Generation: m.Target.Generation, Hash: m.Target.Hash, OwnHash: m.Digest.OwnHash,
 		SessionSecret: m.Digest.SessionSecret,
-		ConfigRollout: same && m.s.Last.Claim.ConfigRollout,
+		ConfigRollout: same && m.s.Last.Claim.ConfigRollout, Strategy: m.strategy(same),
 	}
 	if m.Digest.BridgeImage != "" {
 		claim.BackendHash, claim.BridgeImage = m.Digest.Backend, m.Digest.BridgeImage
@@ -82,7 +82,7 @@ func (m *maker) recorded() bool {
 	has, want := m.s.Last.Claim, m.Claim
 	return has != nil && has.OwnHash == want.OwnHash && slices.Equal(has.Configs, want.Configs) &&
 		has.BackendHash == want.BackendHash && has.BridgeImage == want.BridgeImage &&
-		has.SessionSecret == want.SessionSecret &&
+		has.SessionSecret == want.SessionSecret && has.Strategy == want.Strategy &&
 		maps.Equal(has.Labels, want.Labels) && maps.Equal(has.Annotations, want.Annotations)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/render"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -66,6 +67,8 @@ type Plan struct {
 	Digest render.Digest
 	// Claim is what status.workload is to say.
 	Claim v1alpha1.WorkloadStatus
+	// Rollout is how content fares that comes up beside what serves.
+	Rollout successive.Verdict
 }
 
 type maker struct {
@@ -85,6 +88,8 @@ type maker struct {
 	kept *ApplyProxy
 	// open says that the proxy that stands may serve what the spec no longer lets it serve.
 	open bool
+	// empty are slots that nothing uses any more.
+	empty []EmptySlot
 	// drain is how long the backend waits for the end of calls, 0 if it does not.
 	drain time.Duration
 }
@@ -109,7 +114,10 @@ func Make(s *snapshot.Snapshot, digests render.Digests, release podtemplate.Rele
 	if m.Verdict = m.verdict(); m.Phase == RollOut && m.Verdict.IsServed() {
 		m.Phase = Serving
 	}
-	m.wake(m.drain, s.Refused.Again, hidden(s))
+	m.wake(m.drain, hidden(s))
+	for _, track := range s.Tracks {
+		m.wake(track.Refused.Again)
+	}
 	return *m.Plan
 }
 
@@ -121,7 +129,9 @@ func (m *maker) decide(keeps bool) {
 	case keeps:
 		m.Phase = WaitingForConfig
 		if m.keep(); m.s.Last.HasClaimed(m.Target) && m.s.Last.Claim.OwnHash == m.Digest.OwnHash {
-			m.place() // no configuration contributes to a backend
+			m.advance() // no configuration contributes to a backend
+		} else {
+			m.goOn()
 		}
 		m.converge()
 		return
@@ -136,6 +146,7 @@ func (m *maker) decide(keeps bool) {
 	if len(m.problems) > 0 {
 		m.Phase = Invalid
 		m.keep()
+		m.goOn()
 		m.converge()
 		return
 	}
@@ -151,7 +162,7 @@ func (m *maker) decide(keeps bool) {
 			m.always(WriteClaim{Record: true})
 			m.fallBack()
 		}
-		m.place()
+		m.advance()
 		m.converge()
 	case m.superseded():
 		m.Phase = Superseded
@@ -167,6 +178,10 @@ func (m *maker) decide(keeps bool) {
 		}
 		m.always(WriteClaim{})
 		m.fallBack()
+		if m.Claim.Strategy == v1alpha1.StrategySuccessive {
+			m.always(Report{}) // nothing is made before its plan stands
+			return
+		}
 		m.converge()
 	}
 }

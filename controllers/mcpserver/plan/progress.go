@@ -45,6 +45,8 @@ type Wait struct {
 	Phase v1alpha1.WorkloadPhase
 	// Failure is that of a pod, nil where it is none.
 	Failure *conditions.Finding
+	// RollsOut says that the steps of a rollout have deadlines of their own.
+	RollsOut bool
 }
 
 func (w Wait) limit(object kinds.Object) time.Duration {
@@ -67,6 +69,9 @@ const forever = time.Duration(math.MaxInt64)
 
 // Stalls reports whether a server has gone without progress for longer than it may, which is limit.
 func (w Wait) Stalls(s *snapshot.Snapshot) (stalls bool, limit time.Duration) {
+	if w.RollsOut {
+		return false, forever
+	}
 	if limit = w.limit(s.Object); limit == 0 {
 		return true, 0
 	}
@@ -80,7 +85,7 @@ func (w Wait) Stalls(s *snapshot.Snapshot) (stalls bool, limit time.Duration) {
 
 // GoesOn reports whether a server already showed Reconciling for as long as it may now: else that begins anew.
 func (w Wait) GoesOn(s *snapshot.Snapshot) bool {
-	return standing(s, s.Last.Reconciling, w.limit(s.Object)) != nil
+	return w.RollsOut || standing(s, s.Last.Reconciling, w.limit(s.Object)) != nil
 }
 
 // standing is a condition if it is True, speaks of the present spec, and the phase that was said with it has this
@@ -124,7 +129,7 @@ func (w Wait) Deadline(s *snapshot.Snapshot) time.Duration {
 	}
 	limit := w.limit(s.Object)
 	moving := standing(s, s.Last.Reconciling, limit)
-	if moving == nil || limit == forever {
+	if moving == nil || limit == forever || w.RollsOut {
 		return 0
 	}
 	return max(0, w.patience(s, moving, limit))

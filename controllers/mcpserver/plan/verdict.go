@@ -22,6 +22,11 @@ const (
 	NotAccepted
 	// Unclaimed means that children carry numbers that no claim made.
 	Unclaimed
+	// RollsOut means that content comes up beside what serves, RolloutHeld that it was checked and waits for a person, and
+	// RolloutFailed that it did not come up or did not pass: Plan.Rollout.
+	RollsOut
+	RolloutHeld
+	RolloutFailed
 	// Updating means that pods with the new content are to replace the older ones.
 	Updating
 	// Starting means that the first content is on its way.
@@ -131,9 +136,9 @@ func (m *maker) fares(v *Verdict) v1alpha1.WorkloadPhase {
 			return v1alpha1.PhaseUnresolved
 		}
 		return v1alpha1.PhaseBlocked
-	case Unclaimed:
+	case Unclaimed, RolloutHeld, RolloutFailed:
 		return v1alpha1.PhaseBlocked
-	case Updating:
+	case Updating, RollsOut:
 		return v1alpha1.PhaseUpdating
 	case Starting:
 		return v1alpha1.PhaseStarting
@@ -163,6 +168,8 @@ func (m *maker) ready(halt Halt) (Ready, *conditions.Finding) {
 		return NotAccepted, nil
 	case len(m.unclaimed) > 0:
 		return Unclaimed, nil
+	case m.Rollout.IsServedByOther():
+		return m.besides()
 	case was && !m.s.Last.HasClaimed(m.Target):
 		return Updating, nil // it serves, and the number comes next: what troubles a pod of it is not why
 	case !m.rolledOut(m.Digest.Backend, was):
@@ -204,7 +211,12 @@ func (m *maker) moving() (Ready, *conditions.Finding) {
 	return Updating, nil
 }
 
-func (m *maker) failure() *conditions.Finding { return m.s.FirstFailure(m.Target, m.Digest.Backend) }
+func (m *maker) failure() *conditions.Finding { return m.s.FirstFailure(m.Wanted(m.s)) }
+
+// Wanted is what the pods are to run that get the calls.
+func (p *Plan) Wanted(s *snapshot.Snapshot) snapshot.Wanted {
+	return snapshot.Wanted{Revision: p.Target, Slot: s.Active, Hash: p.Digest.Backend}
+}
 
 // rolledOut reports whether nothing runs but the target, with a backend of hash, and the runner knows it.
 func (m *maker) rolledOut(hash string, was bool) bool {

@@ -23,7 +23,7 @@ func ready(s *snapshot.Snapshot, made plan.Plan, told error) (answer conditions.
 		answer, wait.Phase = refused(told)
 		return answer, wait
 	}
-	return worded(s, made), plan.Wait{Phase: v.Phase, Failure: v.Failure}
+	return worded(s, made), plan.Wait{Phase: v.Phase, Failure: v.Failure, RollsOut: v.Ready == plan.RollsOut}
 }
 
 func worded(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
@@ -35,6 +35,8 @@ func worded(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 		return accepted(made)
 	case plan.Unclaimed:
 		return unclaimed(made)
+	case plan.RollsOut, plan.RolloutHeld, plan.RolloutFailed:
+		return rolls(s, made)
 	case plan.PodsFail:
 		return *v.Failure
 	case plan.RunnerFails:
@@ -74,7 +76,7 @@ func waits(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 			return conditions.False(reason, text) // what keeps its pods from being ready is not why
 		}
 	}
-	return conditions.False(reason, text+s.Unready(made.Target, made.Digest.Backend))
+	return conditions.False(reason, text+s.Unready(made.Wanted(s)))
 }
 
 func refused(err error) (conditions.Finding, v1alpha1.WorkloadPhase) {

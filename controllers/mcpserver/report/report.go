@@ -69,6 +69,7 @@ func findings(
 		v1alpha1.ConditionForeignPodContent: conditions.ForeignPodContent(s.Foreign()...),
 		v1alpha1.ConditionFieldConflict:     fieldConflict(s, conflicts),
 		v1alpha1.ConditionBackendExposed:    backendExposed(s),
+		v1alpha1.ConditionAvailable:         available(s, made),
 	} {
 		if f != nil {
 			found[conditionType] = *f
@@ -185,7 +186,7 @@ func numbers(s *snapshot.Snapshot, phase v1alpha1.WorkloadPhase) (replicas, up i
 	well := phase == v1alpha1.PhaseServing || phase == v1alpha1.PhaseUpdating
 	if s.Settling > 0 && well && last.Replicas != nil && last.ReadyReplicas != nil &&
 		(up > all || up < all && up >= *last.ReadyReplicas) &&
-		s.FirstFailure(backend.Revision, backend.Hash) == nil {
+		s.FirstFailure(snapshot.Wanted{Revision: backend.Revision, Slot: s.Active, Hash: backend.Hash}) == nil {
 		return *last.Replicas, *last.ReadyReplicas, s.Settling
 	}
 	return replicas, up, 0
@@ -197,8 +198,8 @@ func address(server kinds.Object) string {
 
 // RefusedPods tells what refuses pods of a server that is ready with those that it has.
 func RefusedPods(p *reconcile.Pass, s *snapshot.Snapshot) {
-	if s.Refused.News && s.Refused.Words != "" && s.Last.IsReady() {
-		p.Event(corev1.EventTypeWarning, v1alpha1.ReasonPodRefused, "Scale", s.RefusedPod().Message)
+	if t := s.Tracks[s.Active]; t.Refused.News && t.Refused.Words != "" && s.Last.IsReady() {
+		p.Event(corev1.EventTypeWarning, v1alpha1.ReasonPodRefused, "Scale", t.RefusedPod().Message)
 	}
 }
 
@@ -210,6 +211,8 @@ func Changes(s *snapshot.Snapshot, made plan.Plan) string {
 		replaces = "creates the proxy"
 	case !s.Proxy().Exists():
 		replaces = "creates the proxy and its backend"
+	case made.Claim.Strategy == v1alpha1.StrategySuccessive:
+		replaces = "brings new content up beside what serves"
 	case s.Backend().Hash != made.Digest.Backend:
 		replaces = "replaces the pods of proxy and backend"
 	}

@@ -20,27 +20,35 @@ func (p *Pod) cures() conditions.Cures {
 	return conditions.OfBackend
 }
 
-// FirstFailure is the first thing that keeps a pod from running, or from being made: one of the proxy that carries
-// rev, or one of the backend that runs what has hash; nil for nothing.
-func (s *Snapshot) FirstFailure(rev revision.Revision, hash string) *conditions.Finding {
+// Wanted is what pods are to run: Revision those of the proxy, none where that is not valid, and what has Hash those of
+// the backend in Slot.
+type Wanted struct {
+	Revision revision.Revision
+	Slot     workload.Slot
+	Hash     string
+}
+
+// FirstFailure is the first thing that keeps a pod from running, or from being made, that is to run what is wanted; nil
+// for nothing.
+func (s *Snapshot) FirstFailure(want Wanted) *conditions.Finding {
 	for i := range s.Pods.all {
-		if pod := &s.Pods.all[i]; s.wanted(pod, rev, hash) {
+		if pod := &s.Pods.all[i]; want.has(pod) {
 			if f := conditions.PodTrouble(pod.Pod, s.Complaints.all, pod.cures()); f != nil {
 				return f
 			}
 		}
 	}
-	if f := s.ended(rev, hash); f != nil {
+	if f := s.ended(want); f != nil {
 		return f
 	}
-	proxy, backend := s.Proxy(), s.Backend()
-	if s.Refused.Words != "" && backend.Hash == hash {
-		return new(s.RefusedPod())
+	proxy, track := s.Proxy(), s.Tracks[want.Slot]
+	if track.Refused.Words != "" && track.Backend.Hash == want.Hash {
+		return new(track.RefusedPod())
 	}
-	if f := s.paused(rev, hash); f != nil {
+	if f := s.paused(want); f != nil {
 		return f
 	}
-	if !proxy.Exists() || proxy.Revision != rev {
+	if !proxy.Exists() || !want.hasProxy(proxy.Revision) {
 		return nil
 	}
 	for _, c := range proxy.Live.Status.Conditions {
@@ -52,7 +60,7 @@ func (s *Snapshot) FirstFailure(rev revision.Revision, hash string) *conditions.
 }
 
 // RefusedPod is what refuses a pod of the backend.
-func (s *Snapshot) RefusedPod() conditions.Finding { return refusedPod(s.Refused.Words, s.Backend()) }
+func (t *Track) RefusedPod() conditions.Finding { return refusedPod(t.Refused.Words, &t.Backend) }
 
 func refusedPod(words string, backend *Backend) conditions.Finding {
 	return conditions.Refusal(words, conditions.OfBackend, backend.Live.Spec.Template.Spec)
@@ -60,14 +68,14 @@ func refusedPod(words string, backend *Backend) conditions.Finding {
 
 // paused says that somebody holds the rollout of what is wanted: by spec.paused of the
 // Deployment, or by a partition of the StatefulSet. Neither is a field of Freehold.
-func (s *Snapshot) paused(rev revision.Revision, hash string) *conditions.Finding {
-	proxy, backend := s.Proxy(), s.Backend()
-	if proxy.Exists() && proxy.Live.Spec.Paused && proxy.Revision == rev &&
-		(proxy.Live.Status.Replicas == 0 || !proxy.RolledOut(rev, false)) {
+func (s *Snapshot) paused(want Wanted) *conditions.Finding {
+	proxy, backend := s.Proxy(), &s.Tracks[want.Slot].Backend
+	if proxy.Exists() && proxy.Live.Spec.Paused && want.hasProxy(proxy.Revision) &&
+		(proxy.Live.Status.Replicas == 0 || !proxy.RolledOut(want.Revision, false)) {
 		return new(conditions.Paused(proxy.Live.Name))
 	}
-	if !backend.Exists() || backend.Hash != hash || backend.Live.Spec.UpdateStrategy.RollingUpdate == nil ||
-		backend.RolledOut(rev, hash, false) {
+	if !backend.Exists() || backend.Hash != want.Hash || backend.Live.Spec.UpdateStrategy.RollingUpdate == nil ||
+		backend.RolledOut(want.Revision, want.Hash, false) {
 		return nil
 	}
 	if partition := ptr.Deref(backend.Live.Spec.UpdateStrategy.RollingUpdate.Partition, 0); partition > 0 {
@@ -78,10 +86,10 @@ func (s *Snapshot) paused(rev revision.Revision, hash string) *conditions.Findin
 
 // Unready is what is known of the first pod that runs what is wanted and is not ready, to be added to what is said
 // of them all.
-func (s *Snapshot) Unready(rev revision.Revision, hash string) string {
+func (s *Snapshot) Unready(want Wanted) string {
 	for i := range s.Pods.all {
 		pod := &s.Pods.all[i]
-		if !s.wanted(pod, rev, hash) {
+		if !want.has(pod) {
 			continue
 		}
 		cures := pod.cures()
@@ -106,14 +114,14 @@ func (s *Snapshot) Unready(rev revision.Revision, hash string) string {
 const lately = time.Minute
 
 // ended says why kubelet has ended the pod in whose place one is to come that is not ready yet.
-func (s *Snapshot) ended(rev revision.Revision, hash string) *conditions.Finding {
-	if s.Proxy().Revision == rev {
+func (s *Snapshot) ended(want Wanted) *conditions.Finding {
+	if want.hasProxy(s.Proxy().Revision) {
 		if last := s.Complaints.ended(workload.ComponentProxy, s.Proxy().Written); last != nil && s.replaces(last) {
 			return new(last.Ended(conditions.OfProxy))
 		}
 	}
-	if s.Backend().Exists() && s.Backend().Hash == hash {
-		if last := s.Complaints.ended(s.Active.Component(), s.Backend().Written); last != nil && s.replaces(last) {
+	if backend := &s.Tracks[want.Slot].Backend; backend.Exists() && backend.Hash == want.Hash {
+		if last := s.Complaints.ended(want.Slot.Component(), backend.Written); last != nil && s.replaces(last) {
 			return new(last.Ended(conditions.OfBackend))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // What a process remembers, since nothing that it can read says so. Forgetting it costs time or a claim, never a
@@ -128,19 +129,24 @@ type refusal struct {
 	wait time.Duration
 }
 
+type refusalKey struct {
+	server types.UID
+	slot   workload.Slot
+}
+
 // refused looks, where pods have been lacking for a while, for what refuses them. It looks no earlier than it is due,
 // whatever wakes the pass meanwhile. That it could not look ends no pass: what it knew stands, and it looks again.
-func (r *Reader) refused(ctx context.Context, s *Snapshot) Refused {
-	ready, backend := s.Last.Ready, s.Backend()
+func (r *Reader) refused(ctx context.Context, s *Snapshot, slot workload.Slot) Refused {
+	ready, backend, key := s.Last.Ready, &s.Tracks[slot].Backend, refusalKey{s.Object.GetUID(), slot}
 	if ready == nil || ready.Status == metav1.ConditionUnknown || !backend.Ours() || !backend.LacksPods {
-		r.refusals.Remove(s.Object.GetUID())
+		r.refusals.Remove(key)
 		return Refused{}
 	}
-	known, _ := r.refusals.Get(s.Object.GetUID())
+	known, _ := r.refusals.Get(key)
 	last, seen := known.(refusal)
 	if !seen {
 		last.since = s.Now
-		r.refusals.Add(s.Object.GetUID(), last)
+		r.refusals.Add(key, last)
 	}
 	since := last.since
 	if ready.Status == metav1.ConditionFalse {
@@ -161,7 +167,7 @@ func (r *Reader) refused(ctx context.Context, s *Snapshot) Refused {
 		} else if refusedPod(words, backend) != refusedPod(last.words, backend) {
 			news, last.words, last.wait = true, words, askAgain
 		}
-		r.refusals.Add(s.Object.GetUID(), last)
+		r.refusals.Add(key, last)
 	}
 	return Refused{Words: last.words, News: news, Again: last.at.Add(last.wait).Sub(s.Now)}
 }

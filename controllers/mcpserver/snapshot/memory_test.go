@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // asked is a cluster in which only Events are read.
@@ -77,7 +78,7 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 			r, told := NewReader(kinds.Servers(), nil, cluster), ""
 			expect := func(again time.Duration, lists int) {
 				t.Helper()
-				got := r.refused(t.Context(), Of(server, objects, now))
+				got := r.refused(t.Context(), Of(server, objects, now), workload.Slot1)
 				if got.Again != again || cluster.lists != lists || got.Words != tc.want || got.News != (got.Words != told) {
 					t.Errorf("asked %d times: %+v; want %d, %s, %q", cluster.lists, got, lists, again, tc.want)
 				}

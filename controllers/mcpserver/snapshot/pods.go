@@ -61,16 +61,17 @@ func podOf(pod *corev1.Pod) Pod {
 	return p
 }
 
-// wanted reports whether the pod is to run what is wanted: rev of the proxy, what has hash of the backend that gets the
-// calls.
-func (s *Snapshot) wanted(p *Pod, rev revision.Revision, hash string) bool {
+func (w Wanted) hasProxy(rev revision.Revision) bool { return w.Revision.Valid() && rev == w.Revision }
+
+// has reports whether a pod is to run what is wanted.
+func (w Wanted) has(p *Pod) bool {
 	switch {
 	case p.State != Active:
 		return false
 	case p.Component == workload.ComponentProxy:
-		return p.Revision == rev
+		return w.hasProxy(p.Revision)
 	}
-	return p.Component == s.Active.Component() && p.Hash == hash
+	return p.Component == w.Slot.Component() && p.Hash == w.Hash
 }
 
 // Pods are those of the proxy and the backend, by name.

@@ -43,9 +43,12 @@ type Reader struct {
 	// RememberedAs is that of the writer of children (apply.Writer); nil where nothing is remembered.
 	RememberedAs func(client.Object) string
 
+	// AskProxy reads what a proxy pod tells of where its calls go; nil for nothing.
+	AskProxy AskProxy
+
 	// Claims are those of this process.
 	Claims Claims
-	// refusals are what refuses pods, by uid of the server, and stopping since when servers stop.
+	// refusals are what refuses pods, by server and slot, and stopping since when servers stop.
 	refusals, stopping *lru.Cache
 	// foreign is what pod templates have of others.
 	foreign foreign
@@ -102,7 +105,10 @@ func (r *Reader) Read(
 	if err != nil {
 		return nil, err
 	}
-	s.Refused = r.refused(ctx, s)
+	for _, slot := range workload.Slots {
+		s.Tracks[slot].Refused = r.refused(ctx, s, slot)
+	}
+	s.Routing = r.routing(ctx, s)
 	s.RememberedAs = r.rememberedAs(s)
 	return s, nil
 }
@@ -246,15 +252,16 @@ func (r *Reader) LiveProxy(ctx context.Context, server kinds.Object) (*Proxy, er
 	return new(proxyOf(server, live)), nil
 }
 
-// IsLatest reports whether the server has the claim that was read: another operator may have claimed since, and the
-// cache not show it yet. Its event is on the way.
+// IsLatest reports whether the server has the claim and the plan that were read: another operator may have written
+// since, and the cache not show it yet. Its event is on the way.
 func (r *Reader) IsLatest(ctx context.Context, s *Snapshot) (bool, error) {
 	live := r.Kind.New()
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), live); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return live.GetUID() == s.Object.GetUID() &&
-		equality.Semantic.DeepEqual(live.GetProxyStatus().Workload, s.Object.GetProxyStatus().Workload), nil
+	now, was := reported(live), reported(s.Object)
+	return live.GetUID() == s.Object.GetUID() && equality.Semantic.DeepEqual(now.Claim, was.Claim) &&
+		equality.Semantic.DeepEqual(now.Active, was.Active) && equality.Semantic.DeepEqual(now.Rollout, was.Rollout), nil
 }
 
 // Leftover is the NetworkPolicy of an earlier server of this name, which is gone, where there is none now: somebody

@@ -33,6 +33,9 @@ type Reported struct {
 	Claimed revision.Revision
 	// Active is the backend that gets the calls, nil where nothing was said.
 	Active *v1alpha1.ActiveBackend
+	// Rollout is the rollout of other content that is under way, nil for none, and LastRollout what the last one came to.
+	Rollout     *v1alpha1.RolloutStatus
+	LastRollout *v1alpha1.RolloutOutcome
 	// Runtime is what the runner of this server reports, nil for nothing.
 	Runtime *v1alpha1.RuntimeStatus
 	// RunnerPhase is how the server fared for the runner.
@@ -77,7 +80,7 @@ func reported(object kinds.Object) Reported {
 	}
 	r.RunnerPhase = conditions.RunnerPhase(stated, status.Conditions)
 	if server, is := object.(*v1alpha1.MCPServer); is {
-		r.Active = server.Status.Active
+		r.Active, r.Rollout, r.LastRollout = server.Status.Active, server.Status.Rollout, server.Status.LastRollout
 		r.Replicas, r.ReadyReplicas = server.Status.Replicas, server.Status.ReadyReplicas
 	}
 	r.Applied, r.Answers = runnerState(r.BackendApplied), runnerState(r.BackendAnswers)

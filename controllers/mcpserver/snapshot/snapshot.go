@@ -14,9 +14,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -61,6 +64,8 @@ type Track struct {
 	Backend Backend
 	// Calls and Names are the Services of the backend.
 	Calls, Names Child[*corev1.Service]
+	// Refused is what refuses pods of the backend.
+	Refused Refused
 }
 
 // Snapshot is what was read, and what that says. It is not changed after it was made.
@@ -83,11 +88,11 @@ type Snapshot struct {
 	Configs    Configs
 	Leftover   *networkingv1.NetworkPolicy
 	Hidden     bool
-	// Refused is what refuses pods of the backend, Stops since when the server stops, and Held what this process has
-	// claimed of it.
-	Refused Refused
-	Stops   Stops
-	Held    Held
+	// Routing is what proxy pods tell.
+	Routing Routing
+	// Stops is since when the server stops, and Held what this process has claimed of it.
+	Stops Stops
+	Held  Held
 	// Settling is how much longer the numbers of the backend's pods may be on their way, 0 if they are not.
 	Settling time.Duration
 	// RememberedAs are the names of the intents that the writer found the children to match which carry content, by uid.
@@ -131,17 +136,17 @@ func trackOf(object kinds.Object, o BackendObjects) *Track {
 	return &Track{Backend: backendOf(object, o.Set), Calls: childOf(object, o.Calls), Names: childOf(object, o.Names)}
 }
 
-// activeSlot is that of status.active. Where nothing is stated, as of a server of an earlier release, it is the slot in
-// which a backend stands, of two the one of lower generation, which got the calls before the other was tried.
+// activeSlot is that of status.active. Where nothing is stated, as of a server of an earlier release, it is found by what
+// stands.
 func activeSlot(s *Snapshot) workload.Slot {
-	one, two := s.Tracks[workload.Slot1].Backend, s.Tracks[workload.Slot2].Backend
-	switch {
-	case s.Last.Active != nil:
+	if s.Last.Active != nil {
 		return workload.Slot(s.Last.Active.Slot)
-	case two.Ours() && (!one.Ours() || two.Revision.Generation < one.Revision.Generation):
-		return workload.Slot2
 	}
-	return workload.Slot1
+	there := map[workload.Slot]successive.Slot{}
+	for slot, track := range s.Tracks {
+		there[slot] = track.inSlot(slot)
+	}
+	return successive.Incumbent(there)
 }
 
 // Proxy is the Deployment of the proxy.
@@ -149,6 +154,54 @@ func (s *Snapshot) Proxy() *Proxy { return &s.proxy }
 
 // Backend is the backend that gets the calls.
 func (s *Snapshot) Backend() *Backend { return &s.Tracks[s.Active].Backend }
+
+// Removable are the objects of the server in a slot that are not on their way out: the StatefulSet, without which no pod
+// is made, and once it is gone the Services.
+func (t *Track) Removable() (objects []client.Object) {
+	if t.Backend.Ours() {
+		if t.Backend.Live.DeletionTimestamp == nil {
+			objects = append(objects, t.Backend.Live)
+		}
+		return objects
+	}
+	for _, service := range []Child[*corev1.Service]{t.Calls, t.Names} {
+		if service.Ours() && service.Live.DeletionTimestamp == nil {
+			objects = append(objects, service.Live)
+		}
+	}
+	return objects
+}
+
+// Slot is what is in a slot, as rollouts are decided by it.
+func (s *Snapshot) Slot(slot workload.Slot) successive.Slot {
+	t := s.Tracks[slot]
+	there := t.inSlot(slot)
+	there.Stands = t.Backend.Exists() || t.Calls.Exists() || t.Names.Exists() || s.Pods.Running(slot.Component()) > 0
+	if there.Content.Hash == "" {
+		return there
+	}
+	there.Failure = s.FirstFailure(Wanted{Slot: slot, Hash: there.Content.Hash})
+	if conditions.IsQuota(t.Refused.Words) {
+		there.Quota = new(t.RefusedPod())
+	}
+	return there
+}
+
+// inSlot is the backend alone.
+func (t *Track) inSlot(slot workload.Slot) (there successive.Slot) {
+	backend := &t.Backend
+	if !backend.Exists() {
+		return there
+	}
+	there.Terminating = backend.Live.DeletionTimestamp != nil
+	there.RolledOut, there.Ready = backend.Progress == Complete, backend.Live.Status.ReadyReplicas
+	if backend.Ours() {
+		there.Content = v1alpha1.BackendContent{
+			Slot: int32(slot), Hash: backend.Hash, Generation: backend.Revision.Generation,
+		}
+	}
+	return there
+}
 
 // Backends are those of all slots.
 func (s *Snapshot) Backends() []*Backend {

@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// rolloutSpec is spec.rollout, zero where nothing is said.
+func (m *maker) rolloutSpec() v1alpha1.RolloutSpec {
+	if server, is := m.s.Object.(*v1alpha1.MCPServer); is {
+		return ptr.Deref(server.Spec.Rollout, v1alpha1.RolloutSpec{})
+	}
+	return v1alpha1.RolloutSpec{}
+}
+
+// strategy is what a claim records: Successive where the content is to come up beside what serves, else nothing, by
+// which it goes straight in. What was claimed stays as long as the spec asks for it, so that a rollout that was lost,
+// has failed or was cancelled lets no runner write over what serves.
+func (m *maker) strategy(same bool) v1alpha1.RolloutStrategy {
+	rollout, active := m.s.Last.Rollout, m.s.Last.Active
+	switch {
+	case m.rolloutSpec().Strategy != v1alpha1.StrategySuccessive:
+		return ""
+	case same:
+		return m.s.Last.Claim.Strategy
+	case active != nil && active.Hash == m.Digest.Backend:
+		return ""
+	case rollout != nil && rollout.Target.Hash == m.Digest.Backend, haltOf(m.s) == Runs && m.serves():
+		return v1alpha1.StrategySuccessive
+	}
+	return ""
+}
+
+// serves reports whether the backend that gets the calls serves other content than is asked for. One that does not
+// serve is not protected. It is judged by what stands, since a status may be lost.
+func (m *maker) serves() bool {
+	backend, active := m.s.Backend(), m.s.Last.Active
+	return backend.Ours() && backend.Live.DeletionTimestamp == nil && backend.Hash != m.Digest.Backend &&
+		(active == nil || backend.Hash == active.Hash) && (backend.Ready || m.s.Pods.Ready(m.s.Active.Component()))
+}
+
+// advance says which content gets the calls, and how far a rollout is. It is stated also where nothing has changed, since
+// an intent that leaves it out removes it; then nothing is sent.
+func (m *maker) advance() {
+	if m.s.Kind.Backend {
+		m.advanceTo(successive.Wanted{
+			Content: v1alpha1.BackendContent{
+				Hash: m.Digest.Backend, Generation: m.Target.Generation,
+				Port: m.Digest.Port, Path: m.Digest.Path, Transport: m.Digest.Transport,
+			},
+			Successive: m.s.Last.Claim.Strategy == v1alpha1.StrategySuccessive, Spec: new(m.rolloutSpec()),
+		})
+	}
+}
+
+// goOn lets a rollout go on that was accepted before, where the spec cannot be followed now.
+func (m *maker) goOn() {
+	rollout, active, spec := m.s.Last.Rollout, m.s.Last.Active, m.rolloutSpec()
+	if rollout == nil || active == nil {
+		return
+	}
+	content := rollout.Target
+	if active.Slot == content.Slot { // it has the calls
+		content = active.BackendContent
+	}
+	spec.Strategy = v1alpha1.StrategySuccessive
+	m.advanceTo(successive.Wanted{Content: content, Successive: true, Spec: &spec})
+}
+
+func (m *maker) advanceTo(want successive.Wanted) {
+	last := successive.Status{Active: m.s.Last.Active, Rollout: m.s.Last.Rollout, Last: m.s.Last.LastRollout}
+	want.UID, want.Halted, want.Replicas = m.s.Object.GetUID(), haltOf(m.s) != Runs, kinds.BackendReplicas(m.s.Object)
+	want.Deadline = Limit(m.s.Object, v1alpha1.PhaseUpdating)
+	next := successive.Make(last, want, m.observed(), m.s.Now)
+	m.Rollout = next.Verdict
+	m.wake(next.Wake)
+	write := WritePlan{
+		Status: next.Status, Begins: last.Rollout == nil && next.Rollout != nil,
+		Ends: !equality.Semantic.DeepEqual(last.Rollout, next.Rollout) ||
+			!equality.Semantic.DeepEqual(last.Last, next.Last),
+	}
+	m.always(write)
+	if write.Begins {
+		m.fallBack()
+	}
+	// What the status does not name yet, or names still, is left alone: who makes a candidate goes by that.
+	if last.Active == nil || write.Ends || m.drain > 0 {
+		return
+	}
+	for _, slot := range next.Empty {
+		if objects := m.s.Tracks[slot].Removable(); len(objects) > 0 {
+			m.empty = append(m.empty, EmptySlot{objects})
+		}
+	}
+}
+
+func (m *maker) observed() successive.Observed {
+	proxy := m.s.Proxy()
+	seen := successive.Observed{
+		Slots:        map[workload.Slot]successive.Slot{},
+		ProxiesReady: proxy.RolledOut(m.Target, false) && proxy.Available,
+	}
+	for _, slot := range workload.Slots {
+		seen.Slots[slot] = m.s.Slot(slot)
+	}
+	for i := range m.s.Routing.Told {
+		seen.Proxies = append(seen.Proxies, successive.Answer{Routing: &m.s.Routing.Told[i], At: m.s.Now})
+	}
+	for range m.s.Routing.Unknown {
+		seen.Proxies = append(seen.Proxies, successive.Answer{})
+	}
+	if runtime := m.s.Last.Runtime; runtime != nil {
+		seen.Candidate = runtime.Candidate
+	}
+	return seen
+}
+
+// besides is why content that comes up beside what serves does not serve yet.
+func (m *maker) besides() (Ready, *conditions.Finding) {
+	switch m.Rollout.State {
+	case successive.Held, successive.Paused:
+		return RolloutHeld, nil
+	case successive.Failed:
+		return RolloutFailed, nil
+	case successive.Rest, successive.Moving, successive.WaitsForDrain, successive.WaitsForSlot, successive.Ending:
+	}
+	if f := m.failure(); f != nil && m.Rollout.Step.Name == v1alpha1.StepProxies {
+		return PodsFail, f // of a proxy, since none of the backend with this content gets calls
+	}
+	return RollsOut, nil
+}
+
+// IncumbentServes reports whether calls are served by the content that gets them.
+func (p *Plan) IncumbentServes(s *snapshot.Snapshot) bool {
+	backend := s.Backend()
+	return (s.Proxy().Available || s.Pods.Ready(workload.ComponentProxy)) && backend.Ours() &&
+		(backend.Ready || s.Pods.Ready(s.Active.Component()))
+}

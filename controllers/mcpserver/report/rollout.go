@@ -1,0 +1,133 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// shownHash is as much of a hash as a person reads, and as names of objects have.
+const shownHash = 10
+
+func short(hash string) string { return hash[:min(len(hash), shownHash)] }
+
+// rolls says of content that comes up beside what serves why it has no calls yet.
+func rolls(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
+	step := made.Rollout.Step
+	switch made.Rollout.State {
+	case successive.Held:
+		return conditions.False(v1alpha1.ReasonRolloutHeld, held(s, step.Reason))
+	case successive.Paused:
+		return conditions.False(v1alpha1.ReasonRolloutHeld, "spec.rollout.paused is true: set it to false, or run "+
+			"kubectl freehold rollout resume "+s.Object.GetName()+", and the rollout of the new content goes on")
+	case successive.Failed:
+		return conditions.False(v1alpha1.ReasonRolloutFailed, failed(s))
+	case successive.WaitsForDrain:
+		return conditions.False(v1alpha1.ReasonUpdating,
+			"the new content waits for the end of the sessions that the rollout before has left, for ten minutes at most")
+	case successive.WaitsForSlot:
+		return conditions.False(v1alpha1.ReasonUpdating, "the new content waits for its place: "+occupied(s))
+	case successive.Rest, successive.Moving, successive.Ending:
+	}
+	waits := "waiting for a plan"
+	switch step.Name {
+	case v1alpha1.StepProxies:
+		waits = "waiting for proxies that know it to become available"
+	case v1alpha1.StepCandidate:
+		waits = "waiting for its pods to become ready"
+	case v1alpha1.StepCheck:
+		waits = "waiting for its check, which asks its pods for MCP and their tools"
+	}
+	text := "new content comes up beside what serves: " + waits
+	switch {
+	case step.Message != "":
+		text += "; " + step.Message
+	case step.Name == v1alpha1.StepCandidate && s.Last.Applied == snapshot.Fails:
+		text += "; " + s.Last.BackendApplied.Message
+	}
+	return conditions.False(v1alpha1.ReasonUpdating, text)
+}
+
+// mostTools are as many as a person reads.
+const mostTools = 10
+
+func held(s *snapshot.Snapshot, reason string) string {
+	why, rollout := "spec.rollout.hold is Always", s.Last.Rollout
+	if reason == v1alpha1.ReasonLostTools && s.Last.Runtime != nil && s.Last.Runtime.Candidate != nil {
+		lost := s.Last.Runtime.Candidate
+		names := strings.Join(lost.LostTools[:min(len(lost.LostTools), mostTools)], ", ")
+		if int(lost.Lost) > mostTools {
+			names += ", and more"
+		}
+		why = fmt.Sprintf("%d tools are missing in it, or ask for more arguments than before: %s", lost.Lost, names)
+	}
+	return fmt.Sprintf("new content was checked, and waits for an approval, because %s. To let it have the calls, run "+
+		"kubectl freehold rollout approve %s, or set spec.rollout.approved to %s; to keep what serves, write its content "+
+		"into the spec again", why, s.Object.GetName(), short(rollout.Target.Hash))
+}
+
+// timedOut says what did not happen in time.
+var timedOut = map[string]string{
+	v1alpha1.ReasonProxiesNotAvailable: "proxies that know it did not become available in time",
+	v1alpha1.ReasonCandidateNotReady:   "its pods did not become ready in time",
+	v1alpha1.ReasonNotAsked:            "its pods were not asked for their tools in time",
+}
+
+func failed(s *snapshot.Snapshot) string {
+	last := s.Last.LastRollout
+	why := cmp.Or(last.Message, timedOut[last.Reason], last.Reason)
+	return fmt.Sprintf("new content %s of workload generation %d did not get the calls: %s. Write other content into the "+
+		"spec, or set spec.restartedAt to try this one again", short(last.Hash), last.Generation, strings.TrimSuffix(why, "."))
+}
+
+// occupied says what stands in the slot that new content needs.
+func occupied(s *snapshot.Snapshot) string {
+	for _, slot := range workload.Slots {
+		t := s.Tracks[slot]
+		name := slot.Name(s.Object.GetName())
+		switch {
+		case slot == s.Active:
+		case t.Backend.Lost():
+			return fmt.Sprintf("StatefulSet %s is not this server's: rename or delete it", name)
+		case t.Calls.Lost():
+			return fmt.Sprintf("Service %s is not this server's: rename or delete it", name)
+		case t.Names.Lost():
+			return fmt.Sprintf("Service %s is not this server's: rename or delete it", slot.HeadlessName(s.Object.GetName()))
+		}
+	}
+	return "earlier content is on its way out"
+}
+
+// available says, while new content comes up beside what serves, whether that serves; nil at any other time.
+func available(s *snapshot.Snapshot, made plan.Plan) *conditions.Finding {
+	active := s.Last.Active
+	if !made.Rollout.IsServedByOther() || active == nil {
+		return nil
+	}
+	if !made.IncumbentServes(s) {
+		return new(conditions.False(v1alpha1.ReasonUnavailable, fmt.Sprintf(
+			"no pod of the proxy is ready, or none of the backend with content %s (generation %d), which has the calls",
+			short(active.Hash), active.Generation)))
+	}
+	return new(conditions.True(v1alpha1.ReasonReady,
+		fmt.Sprintf("calls are served by content %s (generation %d)", short(active.Hash), active.Generation)))
+}
+
+// Advances tells that other content got the calls.
+func Advances(p *reconcile.Pass, s *snapshot.Snapshot, to plan.WritePlan) {
+	if was := s.Last.Active; was != nil && to.Rollout != nil && was.Slot != to.Active.Slot {
+		p.Event(corev1.EventTypeNormal, "CallsSwitched", "Switch", fmt.Sprintf(
+			"calls go to content %s (generation %d) now; sessions of content %s end at it",
+			short(to.Active.Hash), to.Active.Generation, short(was.Hash)))
+	}
+}

@@ -1,0 +1,116 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// AskProxy reads what a proxy pod tells of where its calls go.
+type AskProxy func(context.Context, *corev1.Pod) (runconfig.Routing, error)
+
+// Routing is what the proxy pods of a server tell of where their calls go, also those that end. It is read while a
+// rollout waits for that.
+type Routing struct {
+	// Told is what each has told that could be asked.
+	Told []runconfig.Routing
+	// Unknown is how many have told nothing, because they could not be reached, or are another server's.
+	Unknown int
+}
+
+// The bounds of asking: for how long one proxy, all of them, how many at a time, and how many at most. Others count as
+// unknown.
+const (
+	askTimeout    = time.Second
+	askAllTimeout = 5 * time.Second
+	askAtOnce     = 8
+	askMost       = 256
+)
+
+// routing asks the proxy pods. They are listed live: a cache may not show the newest one, and keeps no addresses. Where
+// that fails nothing is known of any.
+func (r *Reader) routing(ctx context.Context, s *Snapshot) (routing Routing) {
+	if r.AskProxy == nil || !(successive.Status{Rollout: s.Last.Rollout}).NeedsAnswers() {
+		return routing
+	}
+	pods := &corev1.PodList{}
+	err := r.Live.List(ctx, pods, client.InNamespace(s.Object.GetNamespace()), client.MatchingLabels{
+		workload.LabelServer: kinds.Key(s.Object), workload.LabelComponent: workload.ComponentProxy,
+	}, client.Limit(askMost))
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "cannot list the proxies to ask where their calls go")
+		routing.Unknown = 1
+		return routing
+	}
+	if pods.Continue != "" {
+		routing.Unknown++
+	}
+	ctx, cancel := context.WithTimeout(ctx, askAllTimeout)
+	defer cancel()
+	var (
+		wait  sync.WaitGroup
+		mu    sync.Mutex
+		turns = make(chan struct{}, askAtOnce)
+	)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		// One that has not started has no calls, and reads the status when it does.
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		turns <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			ctx, cancel := context.WithTimeout(ctx, askTimeout)
+			defer cancel()
+			told, err := r.AskProxy(ctx, pod)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || told.ServerUID != string(s.Object.GetUID()) {
+				routing.Unknown++
+				return
+			}
+			routing.Told = append(routing.Told, told)
+		})
+	}
+	wait.Wait()
+	return routing
+}
+
+// NewAskProxy asks by HTTP at the port for probes. A NetworkPolicy may refuse that.
+func NewAskProxy() AskProxy {
+	asks := &http.Client{
+		// No proxy of the environment, and no connection is kept: each pod is asked rarely.
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return func(ctx context.Context, pod *corev1.Pod) (runconfig.Routing, error) {
+		url := "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(runconfig.ProbePort)) + runconfig.RoutingPath
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return runconfig.Routing{}, fmt.Errorf("asking proxy %s: %w", pod.Name, err)
+		}
+		response, err := asks.Do(request)
+		if err != nil {
+			return runconfig.Routing{}, fmt.Errorf("asking proxy %s: %w", pod.Name, err)
+		}
+		defer response.Body.Close() //nolint:errcheck // it is only read
+		if response.StatusCode != http.StatusOK {
+			return runconfig.Routing{}, fmt.Errorf("asking proxy %s: HTTP %d", pod.Name, response.StatusCode)
+		}
+		return runconfig.ReadRouting(response.Body)
+	}
+}

@@ -1,0 +1,319 @@
+package mcpserver
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// asks asks for content beside what serves.
+func asks(s *scene) {
+	s.server.Spec.Rollout = &v1alpha1.RolloutSpec{Strategy: v1alpha1.StrategySuccessive}
+}
+
+// serves is a server that serves content of older in slot 1, and asks for current, which is claimed to come beside.
+func serves(s *scene) {
+	asks(s)
+	s.server.Status.Active = &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{
+		Slot: 1, Hash: digestOf(older).Backend, Generation: 2, Port: 8080, Path: "/mcp",
+		Transport: v1alpha1.TransportStreamableHTTP,
+	}, Since: metav1.NewTime(noon.Add(-time.Hour))}
+	s.server.Status.Workload.Strategy = v1alpha1.StrategySuccessive
+	s.world.Backend = backendOf(older)
+	s.world.Pods[1] = pod("backend", workload.ComponentBackend, older)
+	said(v1alpha1.ReasonUpdating)(s)
+}
+
+// stores makes a pass whose plan is stored, as often as it is another one.
+func stores(s *scene) {
+	for range 10 {
+		writes := actions[plan.WritePlan](s.plan())
+		if len(writes) != 1 || !writes[0].Ends {
+			return
+		}
+		s.server.Status.Active, s.server.Status.Rollout = writes[0].Active, writes[0].Rollout
+		s.server.Status.LastRollout = writes[0].Last
+	}
+}
+
+// candidate stands in slot 2, and is ready.
+func candidate(s *scene) {
+	set := backendOf(current)
+	s.world.Slot2 = slot2Of(set)
+	ready := pod("candidate", workload.ComponentBackend, current)
+	ready.Labels = workload.Labels("echo", workload.Slot2.Component())
+	s.world.Pods = append(s.world.Pods, ready)
+}
+
+func seen(candidate v1alpha1.CandidateStatus) edit {
+	return func(s *scene) {
+		candidate.Hash = digestOf(current).Backend
+		s.server.Status.Runtime.Candidate = &candidate
+	}
+}
+
+// lost is a candidate that has lost a tool.
+var lost = seen(v1alpha1.CandidateStatus{Answers: true, Lost: 1, LostTools: []string{"search"}})
+
+func broken(s *scene) {
+	candidate(s)
+	s.world.Slot2.Set.Status.ReadyReplicas = 0
+	last := len(s.world.Pods) - 1
+	s.world.Pods[last] = waiting(s.world.Pods[last], "ImagePullBackOff", "not found")
+}
+
+// A claim says whether its content comes up beside what serves.
+func TestWhichClaimsAreSuccessive(t *testing.T) {
+	unclaimed := func(s *scene) {
+		serves(s)
+		s.server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 2, Hash: "bbb"}
+	}
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  v1alpha1.RolloutStrategy
+	}{
+		"new content beside what serves": {[]edit{unclaimed}, v1alpha1.StrategySuccessive},
+		"nobody asks for it":             {[]edit{unclaimed, func(s *scene) { s.server.Spec.Rollout = nil }}, ""},
+		"the backend has no ready pod": {[]edit{unclaimed, func(s *scene) {
+			s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1]
+		}}, ""},
+		"what stands is not what has the calls": {
+			[]edit{unclaimed, func(s *scene) { s.server.Status.Active.Hash = "other" }}, "",
+		},
+		"the backend is being deleted": {[]edit{unclaimed, func(s *scene) {
+			s.world.Backend.DeletionTimestamp = new(metav1.NewTime(noon))
+		}}, ""},
+		"the same content of the backend": {
+			[]edit{unclaimed, func(s *scene) { s.digest.Backend = digestOf(older).Backend }}, "",
+		},
+		"a suspended server": {[]edit{unclaimed, suspended}, ""},
+		"nothing says what has the calls, and other content serves": {
+			[]edit{unclaimed, func(s *scene) { s.server.Status.Active = nil }}, v1alpha1.StrategySuccessive,
+		},
+		"it was claimed so, and does not serve now": {
+			[]edit{serves, func(s *scene) { s.world.Backend = nil }}, v1alpha1.StrategySuccessive,
+		},
+		"it was claimed so, and is suspended": {[]edit{serves, suspended}, v1alpha1.StrategySuccessive},
+		"it was claimed so, and is to replace now": {
+			[]edit{serves, func(s *scene) { s.server.Spec.Rollout.Strategy = v1alpha1.StrategyReplace }}, "",
+		},
+		"it was claimed to replace": {
+			[]edit{serves, func(s *scene) { s.server.Status.Workload.Strategy = "" }}, "",
+		},
+	} {
+		if got := up(tc.edits...).plan().Claim.Strategy; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// A claim of content beside what serves makes nothing, and so does the plan of the rollout: what comes after rests on
+// what is stored.
+func TestNothingIsMadeBeforeItsPlanIsStored(t *testing.T) {
+	claims := up(serves, func(s *scene) { s.server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 2, Hash: "bbb"} })
+	if made := claims.plan(); made.Phase != plan.Claim || len(actions[plan.Objects](made)) > 0 {
+		t.Errorf("in %s it does %s", made.Phase, steps(made.Steps))
+	}
+	made := up(serves).plan()
+	writes := actions[plan.WritePlan](made)
+	if len(writes) != 1 || !writes[0].Ends || !writes[0].Begins || writes[0].Rollout == nil {
+		t.Fatalf("it writes %+v", writes)
+	}
+	before, _, _ := strings.Cut(steps(made.Steps), "WritePlan")
+	if strings.Contains(before, "Objects") {
+		t.Errorf("it does %s", steps(made.Steps))
+	}
+	if stored := up(serves, stores).plan(); actions[plan.WritePlan](stored)[0].Ends {
+		t.Error("a plan that is stored is written again")
+	}
+}
+
+// What a server says of content that comes up beside what serves.
+func TestWhatARolloutSays(t *testing.T) {
+	older := func(s *scene) { s.world.Proxy = proxyOf(older) }
+	noRollout := func(s *scene) { s.server.Spec.Rollout = nil }
+	for name, tc := range map[string]struct {
+		edits                  []edit
+		reason, says, movement string
+	}{
+		"its proxies come up": {
+			[]edit{serves, older, stores}, v1alpha1.ReasonUpdating, "proxies", v1alpha1.ConditionReconciling,
+		},
+		"its pods come up": {
+			[]edit{serves, stores}, v1alpha1.ReasonUpdating, "its pods to become ready", v1alpha1.ConditionReconciling,
+		},
+		"it is checked": {
+			[]edit{serves, candidate, stores}, v1alpha1.ReasonUpdating, "its check", v1alpha1.ConditionReconciling,
+		},
+		"it has lost a tool": {
+			[]edit{serves, candidate, lost, stores}, v1alpha1.ReasonRolloutHeld, "search", v1alpha1.ConditionStalled,
+		},
+		"it is paused": {
+			[]edit{serves, stores, func(s *scene) { s.server.Spec.Rollout.Paused = true }, stores},
+			v1alpha1.ReasonRolloutHeld, "kubectl freehold rollout resume echo", v1alpha1.ConditionStalled,
+		},
+		"it cannot be pulled": {
+			[]edit{serves, stores, broken, stores}, v1alpha1.ReasonRolloutFailed, "cannot be pulled", v1alpha1.ConditionStalled,
+		},
+		"its proxies fail": {
+			[]edit{serves, older, stores, func(s *scene) {
+				s.world.Proxy = proxyOf(current)
+				s.world.Proxy.Status.UpdatedReplicas = 0
+				s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
+			}},
+			v1alpha1.ReasonImagePull, "", v1alpha1.ConditionReconciling,
+		},
+		"nobody asks for it": {
+			[]edit{serves, noRollout, func(s *scene) { s.server.Status.Workload.Strategy = "" }},
+			v1alpha1.ReasonUpdating, "replace the older ones", v1alpha1.ConditionReconciling,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := up(tc.edits...)
+			found := s.says(nil)
+			ready := found[v1alpha1.ConditionReady]
+			if ready.Reason != tc.reason || !strings.Contains(ready.Message, tc.says) {
+				t.Errorf("Ready is %v", ready)
+			}
+			if _, moves := found[tc.movement]; !moves {
+				t.Errorf("it says %v", found)
+			}
+			f, stated := found[v1alpha1.ConditionAvailable]
+			if stated == (name == "nobody asks for it") || stated && f.Status != metav1.ConditionTrue {
+				t.Errorf("Available is %v", f)
+			}
+			s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1]
+			if f, stated := s.says(nil)[v1alpha1.ConditionAvailable]; stated && f.Status != metav1.ConditionFalse {
+				t.Errorf("with no pod of the incumbent Available is %v", f)
+			}
+		})
+	}
+}
+
+// The steps of a rollout have deadlines of their own: it is not Stalled for their sum.
+func TestARolloutStallsByItsSteps(t *testing.T) {
+	s := up(serves, candidate, stores)
+	condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, "")(&s)
+	s.server.Status.Conditions[len(s.server.Status.Conditions)-1].LastTransitionTime = metav1.NewTime(noon.Add(-time.Hour))
+	if _, stalled := s.says(nil)[v1alpha1.ConditionStalled]; stalled {
+		t.Error("it is Stalled")
+	}
+}
+
+// What is active, and what is to be, have the number of pods that the spec says; what has lost the calls keeps its own.
+func TestHowManyPodsEachContentHas(t *testing.T) {
+	scaled := func(s *scene) { s.server.Spec.Replicas = new(int32(3)) }
+	sized := func(s *scene) {
+		s.world.Backend.Spec.Replicas = new(int32(1))
+		if s.world.Slot2.Set != nil {
+			s.world.Slot2.Set.Spec.Replicas = new(int32(1))
+		}
+	}
+	switched := func(s *scene) {
+		seen(v1alpha1.CandidateStatus{Answers: true})(s)
+		stores(s)
+	}
+	zero := func(s *scene) { s.server.Spec.Replicas = new(int32(0)) }
+	resumed := func(s *scene) {
+		s.server.Status.LastRollout = &v1alpha1.RolloutOutcome{
+			State: v1alpha1.RolloutFailed, Generation: 3, Attempt: 1, Hash: digestOf(current).Backend,
+		}
+		s.world.Backend.Spec.Replicas, s.world.Backend.Status = new(int32(0)), appsv1.StatefulSetStatus{ObservedGeneration: 2}
+	}
+	for name, tc := range map[string]struct {
+		edits    []edit
+		one, two int32
+	}{
+		"before the switch": {[]edit{serves, candidate, stores, scaled, sized}, 3, 3},
+		"after the switch":  {[]edit{serves, candidate, sized, switched, scaled}, 1, 3},
+		"to zero after it":  {[]edit{serves, candidate, sized, switched, zero}, 0, 0},
+		"what serves comes back after a suspension, though what is asked for has failed": {[]edit{serves, resumed}, 1, -1},
+	} {
+		s := up(tc.edits...)
+		if strings.HasPrefix(name, "to zero") {
+			s.stops = snapshot.Stops{}
+			s.world.Proxy.Spec.Replicas, s.world.Proxy.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 4}
+			s.world.Pods = s.world.Pods[1:]
+		}
+		got := map[string]int32{"echo-backend": -1, "echo-slot2": -1}
+		for _, a := range actions[plan.ScaleBackend](s.plan()) {
+			got[a.Live.Name] = a.Replicas
+		}
+		if got["echo-backend"] != tc.one || got["echo-slot2"] != tc.two {
+			t.Errorf("%s: %v, want %d and %d", name, got, tc.one, tc.two)
+		}
+	}
+}
+
+// What stands in a slot goes once the stored status does not name it, and not before: the StatefulSet, then the Services.
+func TestASlotThatNothingUsesIsEmptied(t *testing.T) {
+	service := func(s *scene) { s.world.Slot2.Calls = service(current) }
+	failed := func(s *scene) {
+		s.server.Status.LastRollout = &v1alpha1.RolloutOutcome{
+			State: v1alpha1.RolloutFailed, Generation: 3, Attempt: 1, Hash: digestOf(current).Backend,
+		}
+	}
+	empties := func(edits ...edit) (kinds []string) {
+		for _, a := range actions[plan.EmptySlot](up(edits...).plan()) {
+			for _, object := range a.Objects {
+				switch object.(type) {
+				case *appsv1.StatefulSet:
+					kinds = append(kinds, "StatefulSet")
+				case *corev1.Service:
+					kinds = append(kinds, "Service")
+				}
+			}
+		}
+		return kinds
+	}
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  string
+	}{
+		"a rollout uses it":           {[]edit{serves, candidate, service, stores}, ""},
+		"its rollout has failed":      {[]edit{serves, failed, candidate, service}, "StatefulSet"},
+		"its StatefulSet is gone":     {[]edit{serves, failed, service}, "Service"},
+		"the plan is not stored yet":  {[]edit{serves, stores, broken}, ""},
+		"nothing says what is active": {[]edit{candidate, service, func(s *scene) { s.server.Status.Active = nil }}, ""},
+		"it is another's":             {[]edit{serves, failed, candidate, func(s *scene) { of(s.world.Slot2.Set, "other") }}, ""},
+		"it goes already": {[]edit{serves, failed, candidate, func(s *scene) {
+			s.world.Slot2.Set.DeletionTimestamp = new(metav1.NewTime(noon))
+		}}, ""},
+	} {
+		if got := strings.Join(empties(tc.edits...), " "); got != tc.want {
+			t.Errorf("%s: it deletes %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// A rollout goes on also where the spec cannot be followed, or waits for a configuration.
+func TestARolloutGoesOnWhateverTheSpecSays(t *testing.T) {
+	for name, e := range map[string]edit{"wrong": invalid, "waits": waitsForConfig} {
+		s := up(serves, stores, e, candidate)
+		if name == "wrong" {
+			s.digest.Backend = ""
+		}
+		writes := actions[plan.WritePlan](s.plan())
+		if len(writes) != 1 || writes[0].Rollout == nil || writes[0].Rollout.Steps[1].State != v1alpha1.StepDone {
+			t.Errorf("%s: it writes %+v", name, writes)
+		}
+	}
+	none := up(invalid, func(s *scene) { s.digest.Problems = podtemplate.Problems{{Field: "f", Message: "m"}} })
+	if writes := actions[plan.WritePlan](none.plan()); len(writes) > 0 {
+		t.Errorf("without a rollout it writes %+v", writes)
+	}
+	if s := up(serves, stores); s.plan().Rollout.State != successive.Moving {
+		t.Errorf("it is %s", s.plan().Rollout.State)
+	}
+}
