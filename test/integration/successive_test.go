@@ -193,7 +193,7 @@ var _ = Describe("New content beside what serves", func() {
 		live := notReady(s, "echo", v1alpha1.ReasonRolloutFailed)
 		Expect(isAvailable(live)).To(BeTrue())
 		Expect(meta.IsStatusConditionTrue(live.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
-		Expect(readyMessage(live)).To(ContainSubstring("not found"))
+		Expect(readyMessage(live)).To(ContainSubstring("cannot be pulled"))
 		Expect(live.Status.Active).To(Equal(before.Status.Active))
 		gone(s, "echo-slot2")
 		quiet(op)
