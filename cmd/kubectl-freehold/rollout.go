@@ -166,7 +166,8 @@ func stepOf(server *v1alpha1.MCPServer) string {
 	}
 	steps := server.Status.Rollout.Steps
 	at := slices.IndexFunc(steps, func(s v1alpha1.RolloutStep) bool { return s.Name == step.Name })
-	return fmt.Sprintf(" (step %d of %d, %s: %s)", at+1, len(steps), step.Name, cmp.Or(step.Message, string(step.State)))
+	return fmt.Sprintf(" (step %d of %d, %s: %s)", at+1, len(steps), step.Name,
+		cmp.Or(step.Message, step.Reason, string(step.State)))
 }
 
 // stepAt is the step that a rollout is at, nil where none is under way.

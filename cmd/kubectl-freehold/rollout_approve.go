@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,10 +26,7 @@ approval is of this content alone: any other is held again.
 It writes nothing where no rollout is held, where the object has another generation
 than the one given with --generation or changes meanwhile, and where another field
 manager applies the field, as Argo CD or Flux does: approve there, in Git for example.`,
-		Example: `  # What is held, and why
-  kubectl freehold rollout status everything --timeout 0
-
-  # Let it have the calls
+		Example: `  # Let what rollout status shows have the calls
   kubectl freehold rollout approve everything
 
   # In a pipeline that has tried generation 12
@@ -98,12 +96,16 @@ func approved(server *v1alpha1.MCPServer) (rolloutChange, error) {
 	switch {
 	case server.Status.ObservedGeneration < server.Generation:
 		return rolloutChange{}, errors.New("no operator has acted on its latest change yet: look again in a moment")
-	case rollout == nil || step == nil || step.Reason != v1alpha1.ReasonRolloutHeld:
-		return rolloutChange{}, errors.New("nothing of it is held")
+	case step == nil || step.Reason != v1alpha1.ReasonLostTools && step.Reason != v1alpha1.ReasonApprovalRequired:
+		return rolloutChange{}, errors.New("nothing of it waits for an approval")
 	}
 	hash := rollout.Target.Hash
-	return rolloutChange{"approved", hash, fmt.Sprintf("content %s of workload generation %d gets the calls: %s",
-		hash[:min(len(hash), shownHash)], rollout.Target.Generation, step.Message)}, nil
+	means := fmt.Sprintf("content %s of workload generation %d gets the calls", hash[:min(len(hash), shownHash)],
+		rollout.Target.Generation)
+	if runtime := server.Status.Runtime; runtime != nil && runtime.Candidate != nil && runtime.Candidate.Lost > 0 {
+		means += fmt.Sprintf(" without these tools: %s", strings.Join(runtime.Candidate.LostTools, ", "))
+	}
+	return rolloutChange{"approved", hash, means}, nil
 }
 
 func paused(server *v1alpha1.MCPServer) (rolloutChange, error) {

@@ -79,6 +79,11 @@ var phases = []struct {
 	{plan.LowerReady, "", []edit{other}},
 	{plan.Claim, "the first content", []edit{first, func(s *scene) { s.world, s.server.Status.Workload = world{}, nil }}},
 	{plan.Claim, "later content", []edit{other, said(v1alpha1.ReasonUpdating)}},
+	{plan.Claim, "content that comes up beside what serves", []edit{serves, other}},
+	{plan.RollOut, "its plan is not stored", []edit{serves}},
+	{plan.RollOut, "it comes up", []edit{serves, stores, candidate}},
+	{plan.RollOut, "it waits for an approval", []edit{serves, candidate, lost, stores}},
+	{plan.RollOut, "it has failed", []edit{serves, stores, broken, stores}},
 	{plan.RollOut, "", []edit{
 		said(v1alpha1.ReasonUpdating),
 		func(s *scene) { s.world.Proxy, s.world.Backend = proxyOf(older), backendOf(older) },

@@ -121,7 +121,8 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 // A claim of content beside what serves makes nothing, and so does the plan of the rollout: what comes after rests on
 // what is stored.
 func TestNothingIsMadeBeforeItsPlanIsStored(t *testing.T) {
-	claims := up(serves, func(s *scene) { s.server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 2, Hash: "bbb"} })
+	before := &v1alpha1.WorkloadStatus{Generation: 2, Hash: "bbb"}
+	claims := up(serves, func(s *scene) { s.server.Status.Workload = before })
 	if made := claims.plan(); made.Phase != plan.Claim || len(actions[plan.Objects](made)) > 0 {
 		t.Errorf("in %s it does %s", made.Phase, steps(made.Steps))
 	}
@@ -130,8 +131,7 @@ func TestNothingIsMadeBeforeItsPlanIsStored(t *testing.T) {
 	if len(writes) != 1 || !writes[0].Ends || !writes[0].Begins || writes[0].Rollout == nil {
 		t.Fatalf("it writes %+v", writes)
 	}
-	before, _, _ := strings.Cut(steps(made.Steps), "WritePlan")
-	if strings.Contains(before, "Objects") {
+	if first, _, _ := strings.Cut(steps(made.Steps), "WritePlan"); strings.Contains(first, "Objects") {
 		t.Errorf("it does %s", steps(made.Steps))
 	}
 	if stored := up(serves, stores).plan(); actions[plan.WritePlan](stored)[0].Ends {
@@ -256,7 +256,8 @@ func TestHowManyPodsEachContentHas(t *testing.T) {
 	}
 }
 
-// What stands in a slot goes once the stored status does not name it, and not before: the StatefulSet, then the Services.
+// What stands in a slot goes once the stored status does not name it, and not before: the StatefulSet, then the
+// Services.
 func TestASlotThatNothingUsesIsEmptied(t *testing.T) {
 	service := func(s *scene) { s.world.Slot2.Calls = service(current) }
 	failed := func(s *scene) {
@@ -286,7 +287,9 @@ func TestASlotThatNothingUsesIsEmptied(t *testing.T) {
 		"its StatefulSet is gone":     {[]edit{serves, failed, service}, "Service"},
 		"the plan is not stored yet":  {[]edit{serves, stores, broken}, ""},
 		"nothing says what is active": {[]edit{candidate, service, func(s *scene) { s.server.Status.Active = nil }}, ""},
-		"it is another's":             {[]edit{serves, failed, candidate, func(s *scene) { of(s.world.Slot2.Set, "other") }}, ""},
+		"it is another's": {[]edit{serves, failed, candidate, func(s *scene) {
+			of(s.world.Slot2.Set, "other")
+		}}, ""},
 		"it goes already": {[]edit{serves, failed, candidate, func(s *scene) {
 			s.world.Slot2.Set.DeletionTimestamp = new(metav1.NewTime(noon))
 		}}, ""},

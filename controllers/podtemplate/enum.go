@@ -20,7 +20,11 @@ var values = map[string][]string{
 		string(v1alpha1.TransportStreamableHTTP), string(v1alpha1.TransportSSE),
 		string(v1alpha1.TransportStdio),
 	},
-	"NetworkSpec.backendIngress":       {string(v1alpha1.BackendIngressProxyOnly), string(v1alpha1.BackendIngressAny)},
+	"NetworkSpec.backendIngress": {string(v1alpha1.BackendIngressProxyOnly), string(v1alpha1.BackendIngressAny)},
+	"RolloutSpec.hold": {
+		string(v1alpha1.HoldNever), string(v1alpha1.HoldLostTools), string(v1alpha1.HoldAlways),
+	},
+	"RolloutSpec.strategy":             {string(v1alpha1.StrategyReplace), string(v1alpha1.StrategySuccessive)},
 	"ProxyService.type":                {"ClusterIP", "NodePort", "LoadBalancer"},
 	"ProxySpec.audit":                  {string(v1alpha1.AuditEnabled), string(v1alpha1.AuditDisabled)},
 	"StdioSpec.process":                {string(v1alpha1.StdioPerSession), string(v1alpha1.StdioShared)},

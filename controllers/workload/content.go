@@ -65,6 +65,7 @@ func Render(in Input, release podtemplate.Release) Rendered {
 	run, problems := runspec.For(object), check(object)
 	if owner.Backend {
 		problems = append(problems, renderBackend(&run, object.GetProxyStatus().Workload, release)...)
+		problems = append(problems, checkSuccessive(object, &run)...)
 	}
 	refused, reason := checks(&run, object, configs)
 	run.Proxy.SessionSecret = sessionSecret(object)

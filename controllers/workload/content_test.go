@@ -180,6 +180,9 @@ var changes = map[string]struct {
 	"spec.network": {none, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: "Any"}
 	}},
+	"spec.rollout": {none, func(s *v1alpha1.MCPServer, _ *given) {
+		s.Spec.Rollout = &v1alpha1.RolloutSpec{Strategy: v1alpha1.StrategySuccessive}
+	}},
 	"spec.groupRef": {none, func(s *v1alpha1.MCPServer, _ *given) { s.Spec.GroupRef = nil }},
 	"metadata.labels": {
 		none,

@@ -54,12 +54,17 @@ func (m *maker) converge() {
 	}
 	for _, slot := range workload.Slots {
 		backend := &m.s.Tracks[slot].Backend
+		if m.empties(slot) {
+			continue
+		}
 		if replicas := m.backendReplicas(slot); backend.Ours() && m.drain == 0 && !hasByDefault(backend.Live, replicas) {
 			m.always(ScaleBackend{backend.Live, replicas})
 		}
 	}
-	for _, slot := range m.empty {
-		m.always(slot)
+	for _, slot := range workload.Slots {
+		if m.empties(slot) {
+			m.always(EmptySlot{m.s.Tracks[slot].Removable()})
+		}
 	}
 	m.always(Report{})
 }
@@ -238,9 +243,10 @@ func (m *maker) grow(replicas int32) int32 {
 	return replicas
 }
 
-// backendReplicas is how many replicas the backend in a slot is to have now. A StatefulSet makes pods of what it carries,
-// and the runner of the target is what raises that, unless it leaves what serves alone. Nor are there more where the
-// proxies of a spec that is wrong stay at zero. What has lost the calls keeps its size until its sessions have ended.
+// backendReplicas is how many replicas the backend in a slot is to have now. A StatefulSet makes pods of what it
+// carries, and the runner of the target is what raises that, unless it leaves what serves alone. Nor are there more
+// where the proxies of a spec that is wrong stay at zero. What has lost the calls keeps its size until its sessions
+// have ended.
 func (m *maker) backendReplicas(slot workload.Slot) int32 {
 	backend, replicas, rollout := &m.s.Tracks[slot].Backend, kinds.BackendReplicas(m.s.Object), m.s.Last.Rollout
 	drains := slot != m.s.Active && rollout != nil && rollout.From != nil && slot == workload.Slot(rollout.From.Slot)

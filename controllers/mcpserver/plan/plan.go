@@ -89,7 +89,7 @@ type maker struct {
 	// open says that the proxy that stands may serve what the spec no longer lets it serve.
 	open bool
 	// empty are slots that nothing uses any more.
-	empty []EmptySlot
+	empty []workload.Slot
 	// drain is how long the backend waits for the end of calls, 0 if it does not.
 	drain time.Duration
 }
@@ -173,17 +173,23 @@ func (m *maker) decide(keeps bool) {
 		m.always(Report{})
 	default:
 		m.Phase = Claim
-		if m.lacksSessionKey() {
-			m.always(MakeSessionKey{Name: m.Digest.SessionSecret})
-		}
-		m.always(WriteClaim{})
-		m.fallBack()
-		if m.Claim.Strategy == v1alpha1.StrategySuccessive {
-			m.always(Report{}) // nothing is made before its plan stands
-			return
-		}
-		m.converge()
+		m.writeClaim()
 	}
+}
+
+// writeClaim claims the target. What it needs follows in the same pass, but for content that comes up beside what
+// serves: of that nothing is made before its plan is stored.
+func (m *maker) writeClaim() {
+	if m.lacksSessionKey() {
+		m.always(MakeSessionKey{Name: m.Digest.SessionSecret})
+	}
+	m.always(WriteClaim{})
+	m.fallBack()
+	if m.Claim.Strategy == v1alpha1.StrategySuccessive {
+		m.always(Report{})
+		return
+	}
+	m.converge()
 }
 
 func (m *maker) progress() Phase {

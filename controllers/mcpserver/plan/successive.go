@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
@@ -46,8 +48,8 @@ func (m *maker) serves() bool {
 		(active == nil || backend.Hash == active.Hash) && (backend.Ready || m.s.Pods.Ready(m.s.Active.Component()))
 }
 
-// advance says which content gets the calls, and how far a rollout is. It is stated also where nothing has changed, since
-// an intent that leaves it out removes it; then nothing is sent.
+// advance says which content gets the calls, and how far a rollout is. It is stated also where nothing has changed,
+// since an intent that leaves it out removes it; then nothing is sent.
 func (m *maker) advance() {
 	if m.s.Kind.Backend {
 		m.advanceTo(successive.Wanted{
@@ -94,11 +96,12 @@ func (m *maker) advanceTo(want successive.Wanted) {
 	if last.Active == nil || write.Ends || m.drain > 0 {
 		return
 	}
-	for _, slot := range next.Empty {
-		if objects := m.s.Tracks[slot].Removable(); len(objects) > 0 {
-			m.empty = append(m.empty, EmptySlot{objects})
-		}
-	}
+	m.empty = next.Empty
+}
+
+// empties reports whether a slot has something that goes because nothing uses it any more.
+func (m *maker) empties(slot workload.Slot) bool {
+	return slices.Contains(m.empty, slot) && len(m.s.Tracks[slot].Removable()) > 0
 }
 
 func (m *maker) observed() successive.Observed {

@@ -87,7 +87,8 @@ func failed(s *snapshot.Snapshot) string {
 	last := s.Last.LastRollout
 	why := cmp.Or(last.Message, timedOut[last.Reason], last.Reason)
 	return fmt.Sprintf("new content %s of workload generation %d did not get the calls: %s. Write other content into the "+
-		"spec, or set spec.restartedAt to try this one again", short(last.Hash), last.Generation, strings.TrimSuffix(why, "."))
+		"spec, or set spec.restartedAt to try this one again",
+		short(last.Hash), last.Generation, strings.TrimSuffix(why, "."))
 }
 
 // occupied says what stands in the slot that new content needs.

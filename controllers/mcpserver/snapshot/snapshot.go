@@ -136,8 +136,8 @@ func trackOf(object kinds.Object, o BackendObjects) *Track {
 	return &Track{Backend: backendOf(object, o.Set), Calls: childOf(object, o.Calls), Names: childOf(object, o.Names)}
 }
 
-// activeSlot is that of status.active. Where nothing is stated, as of a server of an earlier release, it is found by what
-// stands.
+// activeSlot is that of status.active. Where nothing is stated, as of a server of an earlier release, it is found by
+// what stands.
 func activeSlot(s *Snapshot) workload.Slot {
 	if s.Last.Active != nil {
 		return workload.Slot(s.Last.Active.Slot)
@@ -155,8 +155,8 @@ func (s *Snapshot) Proxy() *Proxy { return &s.proxy }
 // Backend is the backend that gets the calls.
 func (s *Snapshot) Backend() *Backend { return &s.Tracks[s.Active].Backend }
 
-// Removable are the objects of the server in a slot that are not on their way out: the StatefulSet, without which no pod
-// is made, and once it is gone the Services.
+// Removable are the objects of the server in a slot that are not on their way out: the StatefulSet, without which no
+// pod is made, and once it is gone the Services.
 func (t *Track) Removable() (objects []client.Object) {
 	if t.Backend.Ours() {
 		if t.Backend.Live.DeletionTimestamp == nil {
