@@ -174,7 +174,8 @@ func (c *checker) deadline(plan Plan, seen Observed) error {
 	}
 	held := (&maker{}).holds(step)
 	target := seen.Slots[workload.Slot(plan.Rollout.Target.Slot)]
-	c.runs = !c.want.Spec.Paused && !held && !(step.Name == v1alpha1.StepCandidate && target.Quota != nil)
+	refused := step.Name == v1alpha1.StepCandidate && target.Quota != nil
+	c.runs = !c.want.Spec.Paused && !held && !refused
 	limit := map[string]time.Duration{
 		v1alpha1.StepAcknowledge: acknowledged, v1alpha1.StepDrain: defaultSessionsEnd,
 		v1alpha1.StepTeardown: time.Hour,
