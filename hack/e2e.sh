@@ -14,8 +14,10 @@ build_tests() {
 	# A second tag of the runner that was built, for what an upgrade does.
 	go -C hack/images run . -name "freehold.dev/runner:${VERSION:-dev}-again" -binary bin/runner -archive bin/images/runner-again.tar
 	hack/images/build.sh sse
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "-s -w" -o bin/images/rootfs/notes ./test/e2e/testdata/notes
-	go -C hack/images run . -name "freehold.dev/notes:${VERSION:-dev}" -binary bin/images/rootfs/notes -archive bin/images/notes.tar
+	for server in notes tools; do
+		CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "-s -w" -o bin/images/rootfs/$server ./test/e2e/testdata/$server
+		go -C hack/images run . -name "freehold.dev/$server:${VERSION:-dev}" -binary bin/images/rootfs/$server -archive bin/images/$server.tar
+	done
 	go test -tags fieldsv1string -c -ldflags "-s -w" -o bin/e2e.test ./test/e2e
 	go build -o bin/tools/ginkgo github.com/onsi/ginkgo/v2/ginkgo
 }
@@ -25,6 +27,6 @@ building=$!
 hack/demo.sh up
 hack/images/provider.sh
 wait "$building" || { cat bin/e2e-build.log >&2; exit 1; }
-cluster load bin/images/{runner-again,provider,sse-server,notes}.tar
+cluster load bin/images/{runner-again,provider,sse-server,notes,tools}.tar
 in_cluster bin/tools/ginkgo run -procs="${STORIES:-3}" -timeout=40m -v -no-color -output-interceptor-mode=none \
 	-label-filter='!conformance' bin/e2e.test

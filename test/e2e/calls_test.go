@@ -36,6 +36,24 @@ func call(ctx context.Context, url string) (string, error) { return ways()[0].ca
 
 // call sends its body slowly, unless slow is nil.
 func (w way) call(ctx context.Context, url string, slow *slowly) (string, error) {
+	message, err := w.ask(ctx, url, slow)
+	switch {
+	case err != nil:
+		return "", err
+	case message.Error != nil:
+		return message.Error.Message, nil
+	}
+	return "answer", nil
+}
+
+// reply is what a call ended with: a result, or else an error.
+type reply struct {
+	Result json.RawMessage
+	Error  *struct{ Message string }
+}
+
+// ask is call, and returns what the answer was.
+func (w way) ask(ctx context.Context, url string, slow *slowly) (reply, error) {
 	meta := ""
 	if w.modern {
 		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
@@ -50,7 +68,7 @@ func (w way) call(ctx context.Context, url string, slow *slowly) (string, error)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
 	if err != nil {
-		return "", err
+		return reply{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -61,27 +79,21 @@ func (w way) call(ctx context.Context, url string, slow *slowly) (string, error)
 	}
 	res, err := w.client.Do(req)
 	if err != nil {
-		return "", err
+		return reply{}, err
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
-		return "", fmt.Errorf("reading the answer: %w", err)
+		return reply{}, fmt.Errorf("reading the answer: %w", err)
 	}
-	message := struct {
-		Result json.RawMessage
-		Error  *struct{ Message string }
-	}{}
+	message := reply{}
 	if err := json.Unmarshal([]byte(payload(string(data))), &message); err != nil {
-		return "", fmt.Errorf("HTTP %d with %q is no JSON-RPC message: %w", res.StatusCode, data, err)
+		return reply{}, fmt.Errorf("HTTP %d with %q is no JSON-RPC message: %w", res.StatusCode, data, err)
 	}
-	switch {
-	case message.Result != nil:
-		return "answer", nil
-	case message.Error != nil:
-		return message.Error.Message, nil
+	if message.Result == nil && message.Error == nil {
+		return reply{}, fmt.Errorf("HTTP %d with %q is neither answer nor error", res.StatusCode, data)
 	}
-	return "", fmt.Errorf("HTTP %d with %q is neither answer nor error", res.StatusCode, data)
+	return message, nil
 }
 
 // slowly is a body whose first byte comes at once, and the rest after a pause. begun is closed once that byte has been

@@ -19,12 +19,12 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// rollouts is how often each is rolled out: more with ROLLOUTS=20.
-func rollouts() int {
+// rollouts is how often each is rolled out, so often by default: more with ROLLOUTS=20.
+func rollouts(often int) int {
 	if n, err := strconv.Atoi(os.Getenv("ROLLOUTS")); err == nil {
 		return n
 	}
-	return 1
+	return often
 }
 
 var _ = Describe("While pods are replaced or stopped", func() {
@@ -40,7 +40,7 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		before := func(round int) int { return 8079 + round }
 		s.replaced(ctx, at(0, before(1)), proxy, backend)
 		calls := callAgain(ctx, s.ready(ctx).Status.URL, 8)
-		for round := 1; round <= rollouts(); round++ {
+		for round := 1; round <= rollouts(1); round++ {
 			for _, rollout := range []struct {
 				of         string
 				roll       func()
@@ -67,7 +67,7 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		answers, failures := calls.soFar()
 		Expect(failures).To(BeEmpty())
 		Expect(answers).To(BeNumerically(">", 0))
-		AddReportEntry(fmt.Sprintf("%d answers in %d rollouts", answers, 4*rollouts()))
+		AddReportEntry(fmt.Sprintf("%d answers in %d rollouts", answers, 4*rollouts(1)))
 
 		By("changing the transport, under calls that need no session whatever the server speaks")
 		modern := callIn(ctx, s.server(ctx).Status.URL, 4, modernWays())
