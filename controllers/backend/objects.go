@@ -60,8 +60,8 @@ func (r *Runner) statefulSet(w snapshot, slot workload.Slot, run runconfig.RunCo
 type Start struct {
 	UID      types.UID
 	Revision string
-	// Candidate: its content is that of a rollout, and gets no calls yet.
-	Candidate bool
+	// Rollout is the id of the rollout whose candidate it is, empty where it gets the calls.
+	Rollout string
 }
 
 // hasContent reports whether the backend's pods should run this runner's content, whichever revision the StatefulSet

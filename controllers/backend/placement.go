@@ -15,8 +15,8 @@ type placement struct {
 	// own is the slot of the runner's content, 0 where it has none, for which why is the reason.
 	own workload.Slot
 	why string
-	// candidate: the runner's content is that of a rollout, and gets no calls yet.
-	candidate bool
+	// rollout is the id of that to the runner's content, empty where the content gets the calls, or there is none.
+	rollout string
 	// kept are contents in other slots, which are not the runner's. No other runner may be left to keep them.
 	kept []v1alpha1.BackendContent
 }
@@ -36,7 +36,7 @@ func placementOf(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (p pl
 	case active.Hash == mine:
 		p.own = workload.Slot(active.Slot)
 	case rollout != nil && rollout.Target.Hash == mine:
-		p.candidate = true
+		p.rollout = rollout.ID
 		switch {
 		case rollout.Target.Slot == active.Slot:
 			p.why = "the rollout is to the slot of the content that gets the calls"
@@ -59,8 +59,11 @@ func placementOf(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (p pl
 	return p
 }
 
-// stepCandidate is the step in which a runner makes the candidate.
-const stepCandidate = "Candidate"
+// In stepCandidate a runner makes the candidate, and in stepCheck it says what it saw of it.
+const (
+	stepCandidate = "Candidate"
+	stepCheck     = "Check"
+)
 
 // begun reports whether a step of a rollout waits no more.
 func begun(rollout *v1alpha1.RolloutStatus, name string) bool {

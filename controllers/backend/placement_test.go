@@ -34,7 +34,7 @@ func TestWhichContentGoesWhere(t *testing.T) {
 	laterInPlace := &v1alpha1.WorkloadStatus{Generation: 5}
 	// to is a rollout in which the steps up to this one are done.
 	to := func(target, from *v1alpha1.BackendContent, at string) *v1alpha1.RolloutStatus {
-		rollout, state := &v1alpha1.RolloutStatus{Target: *target, From: from}, v1alpha1.StepDone
+		rollout, state := &v1alpha1.RolloutStatus{ID: "1", Target: *target, From: from}, v1alpha1.StepDone
 		for _, name := range []string{"Proxies", "Candidate", "Check", "Acknowledge", "Drain", "Teardown"} {
 			step := v1alpha1.RolloutStep{Name: name, State: state}
 			if name == at {
@@ -131,7 +131,7 @@ func TestWhichContentGoesWhere(t *testing.T) {
 		got := []string{p.why}
 		if p.own != 0 {
 			got = []string{fmt.Sprintf("mine in %d", p.own)}
-			if p.candidate {
+			if p.rollout != "" {
 				got[0] += " as candidate"
 			}
 		}

@@ -47,7 +47,7 @@ func (r *Runner) announce(ctx context.Context, w snapshot) error {
 // firstAnswerWait is how long the first report still waits for the backend's answer. If only the proxy's half is new,
 // a backend of this content runs already, and one report suffices. To compare a candidate takes longer.
 func (r *Runner) firstAnswerWait(w snapshot, start Start) time.Duration {
-	if r.pendingReport || reported(w.owner, r) || start == (Start{}) || start.Candidate {
+	if r.pendingReport || reported(w.owner, r) || start == (Start{}) || start.Rollout != "" {
 		return 0
 	}
 	if r.waitsSince.IsZero() {
@@ -123,11 +123,13 @@ const (
 	maxToolName = 128
 )
 
-// candidate is what was seen of the runner's content, while a rollout to it has not switched. As with facts, what a
-// replica has reported stands until there is news, so that two do not write alternately.
+// candidate is what was seen of the runner's content, while a rollout checks it. Before, what an earlier attempt has seen
+// goes, so that the check is of this one. As with facts, what a replica has reported stands until there is news, so that
+// two do not write alternately.
 func (r *Runner) candidate(server kinds.Object) *v1alpha1ac.CandidateStatusApplyConfiguration {
 	status, mine, seen := statusOf(server), r.Run.Rendering.Backend, r.candidateSeen
-	if status.Rollout == nil || status.Rollout.Target.Hash != mine || workload.Switched(status) {
+	if status.Rollout == nil || status.Rollout.Target.Hash != mine || workload.Switched(status) ||
+		!begun(status.Rollout, stepCheck) {
 		return nil
 	}
 	if stands := status.Runtime; reported(server, r) && !r.pendingCandidate && stands.Candidate != nil &&

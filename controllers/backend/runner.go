@@ -57,6 +57,8 @@ type Runner struct {
 	pendingReport  bool
 	messageChanged time.Time
 	// candidateSeen is what was last seen of the content as a candidate; pendingCandidate: it is not reported yet.
+	// rollout is the id of that to which it belongs.
+	rollout          string
 	candidateSeen    *v1alpha1.CandidateStatus
 	pendingCandidate bool
 	// written are the notable writes of this pass; nextPass is the time until another pass is due without an event, 0 if
@@ -180,14 +182,16 @@ const notReported = "the report could not be made"
 
 // place writes the runner's own content to its slot, if it has one, keeps what is not its own, and reports.
 func (r *Runner) place(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
-	if !p.candidate {
-		r.candidateSeen = nil
+	if p.rollout != r.rollout {
+		r.rollout, r.candidateSeen, r.pendingCandidate = p.rollout, nil, false
 	}
 	if p.own == 0 {
 		return r.wait(ctx, w, p, live)
 	}
 	start := r.started(w.tracks[p.own].statefulSet)
-	start.Candidate = p.candidate && start != (Start{})
+	if start != (Start{}) {
+		start.Rollout = p.rollout
+	}
 	if wait := r.firstAnswerWait(w, start); wait > 0 {
 		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: start}, nil
 	}

@@ -413,10 +413,6 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 	}
 	x.plan(x.incumbent, x.rolls("Candidate"))
 	x.pass()
-	if got := candidate(); got != nil {
-		t.Errorf("before it is asked: %v", got)
-	}
-	x.plan(x.incumbent, x.rolls("Check"))
 	reports := func(p *steps) int {
 		mark := p.sent.Mark()
 		p.pass()
@@ -425,6 +421,10 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 	}
 	lost := v1alpha1.CandidateStatus{Answers: true, Lost: 1, LostTools: []string{strings.Repeat("é", 200)}, Added: 2}
 	x.runner.LearnCandidate(lost)
+	if n := reports(x.steps); n != 0 || candidate() != nil {
+		t.Errorf("before its check %d reports, and %v", n, candidate())
+	}
+	x.plan(x.incumbent, x.rolls("Check"))
 	if n := reports(x.steps); n != 1 {
 		t.Errorf("%d reports", n)
 	}
@@ -446,12 +446,25 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 	if n := reports(x.steps) + reports(replica); n != 1 || candidate() != nil {
 		t.Errorf("after the switch %d reports, and %v", n, candidate())
 	}
-	// What was seen is of that rollout.
-	x.plan(x.candidate, nil)
-	again := x.rolls("Check")
-	again.Target, again.From = x.incumbent, &x.candidate
-	x.plan(x.candidate, again)
-	if n := reports(x.steps); n != 0 || candidate() != nil {
-		t.Errorf("of another rollout %v", candidate())
+}
+
+// A rollout that was given up and begins again is checked anew, also by a runner that did not see its end.
+func TestWhatWasSeenOfACandidateIsOfOneRollout(t *testing.T) {
+	x := newSuccessor(t)
+	x.plan(x.incumbent, x.rolls("Check"))
+	x.pass()
+	x.runner.LearnCandidate(v1alpha1.CandidateStatus{Answers: true})
+	x.pass()
+	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
+	for _, step := range []string{"Candidate", "Check"} {
+		again := x.rolls(step)
+		again.ID = "2"
+		x.plan(x.incumbent, again)
+		x.pass()
+		x.steps = x.server.steps(x.runner.Run) // a proxy that started since
+		x.pass()
+		if x.Read(live); live.Status.Runtime.Candidate != nil {
+			t.Errorf("%s: of an earlier rollout it says %v", step, live.Status.Runtime.Candidate)
+		}
 	}
 }

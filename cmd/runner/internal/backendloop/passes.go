@@ -236,7 +236,7 @@ func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 		}
 	}
 	switch {
-	case !report.Start.Candidate:
+	case report.Start.Rollout == "":
 		go l.Ask(ctx, l.Log, func(facts backend.Facts) {
 			send(func() { l.Runner.Learn(facts) })
 		})

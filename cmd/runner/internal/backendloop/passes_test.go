@@ -115,9 +115,9 @@ func TestWhatStartsIsAskedOnceAsWhatItIs(t *testing.T) {
 			ask(ctx, "how it compares")
 		},
 	}
-	candidate, none := backend.Start{UID: "1", Revision: "a", Candidate: true}, backend.Start{}
-	serving, other := candidate, candidate
-	serving.Candidate, other.Revision = false, "b"
+	candidate, none := backend.Start{UID: "1", Revision: "a", Rollout: "1"}, backend.Start{}
+	serving, other, again := candidate, candidate, candidate
+	serving.Rollout, other.Revision, again.Rollout = "", "b", "2"
 	for _, step := range []struct {
 		name   string
 		report backend.Report
@@ -131,6 +131,7 @@ func TestWhatStartsIsAskedOnceAsWhatItIs(t *testing.T) {
 		{"other pods of it", backend.Report{Start: other}, "how it compares", true},
 		{"it is given up", backend.Report{Start: none}, "", true},
 		{"another one", backend.Report{Start: candidate}, "how it compares", true},
+		{"of another rollout", backend.Report{Start: again}, "how it compares", true},
 		{"which gets the calls", backend.Report{Start: serving}, "what it is", true},
 	} {
 		before := last
