@@ -123,8 +123,8 @@ const (
 	maxToolName = 128
 )
 
-// candidate is what was seen of the runner's content, while a rollout checks it. Before, what an earlier attempt has seen
-// goes, so that the check is of this one. As with facts, what a replica has reported stands until there is news, so that
+// candidate is what was seen of the runner's content, while a rollout checks it. Before, what an earlier attempt has
+// seen goes, so that the check is of this one. As with facts, what a replica has reported stands until there is news:
 // two do not write alternately.
 func (r *Runner) candidate(server kinds.Object) *v1alpha1ac.CandidateStatusApplyConfiguration {
 	status, mine, seen := statusOf(server), r.Run.Rendering.Backend, r.candidateSeen

@@ -206,7 +206,9 @@ func (r *Runner) place(ctx context.Context, w snapshot, p placement, live bool) 
 	}
 	finding, err := r.finding(w.owner, own)
 	if finding.Reason == v1alpha1.ReasonApplied {
-		finding = keeps
+		if finding.Message += unkept(keeps); keeps.Reason == v1alpha1.ReasonFieldConflict || keeps.Reason == "" {
+			finding = keeps
+		}
 	}
 	report, err := Report{Decision: decision, Finding: finding, Start: start}, errors.Join(err, kept)
 	if finding.Reason == "" {
@@ -218,15 +220,25 @@ func (r *Runner) place(ctx context.Context, w snapshot, p placement, live bool) 
 // wait keeps what is not the runner's own while that has no slot. It reports if it cannot, or has reported before: so
 // a runner whose content gets the calls goes on to keep it until other content comes.
 func (r *Runner) wait(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
-	finding, err := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
-	applied := finding.Reason == v1alpha1.ReasonApplied
-	if finding.Reason == "" || applied && !reported(w.owner, r) {
+	keeps, err := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
+	if keeps.Reason == "" || keeps.Reason == v1alpha1.ReasonApplied && !reported(w.owner, r) {
 		return Report{Waiting: p.why}, err
 	}
-	if applied {
-		finding = conditions.False(v1alpha1.ReasonStandingBack, p.why)
-	}
+	finding := conditions.False(v1alpha1.ReasonStandingBack, p.why+unkept(keeps))
 	return Report{Finding: finding}, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, finding)))
+}
+
+// unkept is what a report on a runner's own content says beside of what it keeps. It is no reason of its own, since
+// trouble with what serves is no fault of what is to take over. Words of a refusal, which change, are in the log.
+func unkept(keeps conditions.Finding) string {
+	const not = "; content beside it cannot be kept as it was: "
+	switch keeps.Reason {
+	case v1alpha1.ReasonApplied, "":
+		return ""
+	case v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable:
+		return not + "the API server refuses that, in words that are in the log of the proxy"
+	}
+	return not + keeps.Message
 }
 
 // ahead returns how long to wait for a cache that lacks our own last report: we would repeat that report.

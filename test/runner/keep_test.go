@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -301,18 +302,51 @@ func TestAMissingRecordIsSaidWhereSomethingIsToBeRepaired(t *testing.T) {
 			}
 			x.Delete(statefulSet())
 			report := x.pass()
-			if c := x.applied(); c.Reason != v1alpha1.ReasonBackendBlocked || !strings.Contains(c.Message, tc.says) ||
+			if c := x.applied(); c.Reason != v1alpha1.ReasonStandingBack || !strings.Contains(c.Message, tc.says) ||
 				x.Exists(statefulSet()) || report.Again != time.Minute {
 				t.Errorf("it says %v, and looks again in %s", c, report.Again)
+			}
+			// It holds nothing up.
+			x.plan(x.incumbent, x.rolls("Candidate"))
+			x.pass()
+			if c := x.applied(); c.Reason != v1alpha1.ReasonApplied || !strings.Contains(c.Message, tc.says) ||
+				!x.Exists(set("echo-slot2")) {
+				t.Errorf("of the candidate it says %v", c)
 			}
 			if tc.edit != nil {
 				x.Delete(again)
 			}
 			x.Must(x.Client.Create(x.Ctx, good), "making the record")
-			if x.pass(); !x.Exists(statefulSet()) || x.applied().Reason != v1alpha1.ReasonStandingBack {
+			x.plan(x.incumbent, nil)
+			if x.pass(); !x.Exists(statefulSet()) || x.applied().Reason != v1alpha1.ReasonStandingBack ||
+				strings.Contains(x.applied().Message, "kept") {
 				t.Errorf("it says %v", x.applied())
 			}
 		})
+	}
+}
+
+// A refusal has other words each time, and each report would wake the pass that is refused again.
+func TestWhatTheAPIServerRefusesOfAnIncumbentIsReportedOnce(t *testing.T) {
+	x := newSuccessor(t)
+	x.Delete(statefulSet())
+	tries := 0
+	x.refuse = func(r *http.Request) string {
+		if !strings.Contains(r.URL.Path, "/statefulsets/echo-backend") {
+			return ""
+		}
+		tries++
+		return fmt.Sprintf("request %d is refused", tries)
+	}
+	mark := x.sent.Mark()
+	for range 5 {
+		if _, err := x.runner.Pass(x.Ctx); err == nil {
+			t.Error("nothing is tried again")
+		}
+	}
+	if n := len(x.sent.Since(mark).Writes().Of("mcpservers/status")); n != 1 ||
+		!strings.Contains(x.applied().Message, "the API server refuses that") {
+		t.Errorf("%d reports, of which the last says %v", n, x.applied())
 	}
 }
 
