@@ -65,6 +65,8 @@ type run struct {
 	mu     sync.Mutex // passes of one runner do not overlap
 	// seen is what the runner was told of its content as a candidate.
 	seen *v1alpha1.CandidateStatus
+	// seenIn is the rollout in which that was.
+	seenIn string
 }
 
 // RunProxies starts runners for the test's namespace, and for more, until the test ends.
@@ -193,8 +195,8 @@ func (r *Runners) pass(key types.NamespacedName) error {
 	r.mu.Lock()
 	candidate := r.candidate
 	r.mu.Unlock()
-	if report.Start.Candidate && candidate != nil && candidate != running.seen {
-		running.seen = candidate
+	if of := report.Start.Rollout; of != "" && candidate != nil && (candidate != running.seen || of != running.seenIn) {
+		running.seen, running.seenIn = candidate, of
 		running.runner.LearnCandidate(*candidate)
 		r.queue.Add(key)
 	}
