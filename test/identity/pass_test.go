@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -79,6 +80,7 @@ func TestEveryPassWorks(t *testing.T) {
 			"args: ["+strings.Repeat("x", 17<<10)+"]"))
 		ready(s, server, int64(3+i), 3)
 	}
+	beside(s, server)
 	shared(s)
 	remote(s)
 	s.Delete(server)
@@ -94,6 +96,19 @@ func TestEveryPassWorks(t *testing.T) {
 		contract.IdentityRemoteRunner) {
 		everyRightIsUsed(t, s.Namespace, identity, log)
 	}
+}
+
+// beside is content that comes up beside what serves, and is given up.
+func beside(s *kit.Env, server *v1alpha1.MCPServer) {
+	s.Helper()
+	const more = "rollout: {strategy: Successive}\nargs: [%s]"
+	args := strings.Repeat("x", 17<<10)
+	second := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: server.Name + "-slot2-headless", Namespace: s.Namespace}}
+	s.Apply("git", kit.Server(server.Name, "registry.example.com/echo:7", fmt.Sprintf(more, args)))
+	s.Await(second, "the content comes up in slot 2", func() error { return nil })
+	s.Apply("git", kit.Server(server.Name, "registry.example.com/echo:6", fmt.Sprintf(more, args)))
+	s.AwaitGone(second)
+	ready(s, server, 8, 3)
 }
 
 // shared is the life of configurations that a suspended server refers to.
