@@ -59,6 +59,8 @@ type RolloutSpec struct {
 	// is 24h.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('720h')",message="write how long sessions may go on, 0s to 720h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	SessionsEnd *metav1.Duration `json:"sessionsEnd,omitempty"`
 }
 
@@ -226,6 +228,8 @@ type RolloutStep struct {
 	// remaining is what is left of the deadline while the rollout is paused, or a quota
 	// refuses its pods.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	Remaining *metav1.Duration `json:"remaining,omitempty"`
 }
 
