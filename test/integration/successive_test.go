@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -229,6 +230,25 @@ var _ = Describe("New content beside what serves", func() {
 		live = ended(s, v1alpha1.RolloutSucceeded)
 		Expect(live.Status.Active.Hash).To(Equal(hash))
 		ready(s, "echo")
+	})
+
+	It("has what serves made again while it is held, by a proxy that has other content", func() {
+		_, runners := followed(s, successive)
+		runners.SeeCandidates(v1alpha1.CandidateStatus{Answers: true, Lost: 1, LostTools: []string{"search"}})
+		s.Apply(git, server("echo", successive+"\nargs: [two]"))
+		notReady(s, "echo", v1alpha1.ReasonRolloutHeld)
+		first := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend", Namespace: s.Namespace}}
+		s.Read(first)
+		s.Delete(first.DeepCopy())
+		again := &appsv1.StatefulSet{ObjectMeta: first.ObjectMeta}
+		s.Await(again, "it is made again", func() error {
+			if again.UID == first.UID {
+				return errors.New("it is the first one")
+			}
+			return nil
+		})
+		Expect(again.Spec.Template).To(Equal(first.Spec.Template))
+		Expect(again.Annotations).To(Equal(first.Annotations))
 	})
 
 	It("is cancelled when the server is suspended, and begins anew when that resumes", func() {
