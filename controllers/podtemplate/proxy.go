@@ -33,7 +33,7 @@ const (
 
 	runVolume     = "run-config"
 	sessionVolume = "session-keys"
-	stateVolume   = "state"
+	stateVolume   = "freehold-state"
 	// stateDisk is more than the one short file takes.
 	stateDisk = "1Mi"
 	// startSeconds is how long the proxy may take to answer its first probe.

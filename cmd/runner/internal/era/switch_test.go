@@ -46,7 +46,7 @@ type rollout struct {
 	contents map[string]*proxy.Upstream
 	endpoint string
 
-	ctx      context.Context //nolint:containedctx // ends with the callers
+	ctx      context.Context // ends with the callers
 	callers  sync.WaitGroup
 	sessions atomic.Int32      // calls of sessions
 	begun    atomic.Int32      // calls without one, and sessions that began

@@ -95,7 +95,8 @@ func (p *Prober) compared(ctx context.Context, incumbent *Prober) (found v1alpha
 	case err != nil && (unread == nil || !errors.Is(err, errNoList)):
 		return v1alpha1.CandidateStatus{Reason: said.Reason, Message: said.Message}, err
 	case err != nil, unread != nil, has == nil, before == nil:
-		return v1alpha1.CandidateStatus{Answers: true, Message: cmp.Or(said.Message, notCompared)}, nil
+		found.Answers, found.Message = true, cmp.Or(said.Message, notCompared)
+		return found, nil //nolint:nilerr // nothing can be held against the candidate
 	}
 	found.Answers = true
 	for _, name := range slices.Sorted(maps.Keys(before)) {
