@@ -79,11 +79,11 @@ func (t *target) switchTo(lanes *Lanes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := t.lanes.Load()
-	if len(s.used) > mostUsed {
-		s.used, s.left = nil, nil
-	}
-	if s.used == nil {
+	if s.used == nil || len(s.used) > mostUsed {
 		s.used, s.left = map[string]*use{}, map[[8]byte]bool{}
+		for _, u := range before.all() {
+			s.used[u.Hash] = u.use
+		}
 	}
 	for _, u := range lanes.all() {
 		u.use = cmp.Or(u.use, s.used[u.Hash], new(use))
