@@ -105,6 +105,10 @@ func (r *Runner) Assumed(ctx context.Context) (*v1alpha1.BackendContent, error) 
 			Port: of.PodPort(), Path: of.Path, Transport: v1alpha1.Transport(of.Transport),
 		}, nil
 	}
+	if len(all) == 1 { // content is replaced in its place: all proxies of a generation say the same of it
+		all[0].Hash, all[0].Generation = r.Run.Rendering.Backend, r.mine().Generation
+		return &all[0], nil
+	}
 	lowest := slices.MinFunc(all, func(a, b v1alpha1.BackendContent) int {
 		return cmp.Compare(a.Generation, b.Generation)
 	})

@@ -34,6 +34,9 @@ const (
 	runVolume     = "run-config"
 	sessionVolume = "session-keys"
 	stateVolume   = "freehold-state"
+	// annotationEvictable has the cluster-autoscaler remove a node all the same: a new pod reads what the volume has
+	// (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
+	annotationEvictable = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 	// stateDisk is more than the one short file takes.
 	stateDisk = "1Mi"
 	// startSeconds is how long the proxy may take to answer its first probe.
@@ -110,6 +113,7 @@ func Proxy(
 		template.Spec.Containers[0].WithVolumeMounts(mount(sessionVolume, runconfig.SessionPath))
 	}
 	if run.Remote == nil {
+		template.WithAnnotations(map[string]string{annotationEvictable: stateVolume})
 		template.Spec.WithVolumes(corev1ac.Volume().WithName(stateVolume).
 			WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(stateDisk))))
 		template.Spec.Containers[0].WithVolumeMounts(

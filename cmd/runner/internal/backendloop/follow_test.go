@@ -140,12 +140,12 @@ func TestWhereCallsGoOfAServerWithoutAPointer(t *testing.T) {
 		want string
 	}{
 		"nothing stands":          {nil, "assumed mine"},
-		"the first slot":          {sets{slot1: set("", "a", "3")}, "assumed a"},
-		"the second":              {sets{slot2: set("", "a", "3")}, "assumed a"},
+		"the first slot":          {sets{slot1: set("", "a", "3")}, "assumed mine"},
+		"the second":              {sets{slot2: set("", "a", "3")}, "assumed mine"},
 		"both":                    {sets{slot1: set("", "a", "3"), slot2: set("", "mine", "7")}, "assumed a"},
 		"both, the other way":     {sets{slot1: set("", "mine", "7"), slot2: set("", "a", "3")}, "assumed a"},
 		"one that cannot be read": {sets{slot1: set("", "a", "x"), slot2: set("", "b", "3")}, "assumed b"},
-		"of another server":       {sets{slot1: set("uid-2", "a", "3"), slot2: set("", "b", "4")}, "assumed b"},
+		"of another server":       {sets{slot1: set("uid-2", "a", "3"), slot2: set("", "b", "4")}, "assumed mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

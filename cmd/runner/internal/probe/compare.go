@@ -87,16 +87,20 @@ func (p *Prober) Compare(
 	}
 }
 
-// compared is what one look shows. The error says why the candidate does not answer, or that its tools cannot be had.
+// compared is what one look shows. The error says that there is more to be seen: why the candidate, or who gets the
+// calls, does not answer, or that tools cannot be had.
 func (p *Prober) compared(ctx context.Context, incumbent *Prober) (found v1alpha1.CandidateStatus, err error) {
 	has, said, err := p.tools(ctx)
 	before, _, unread := incumbent.tools(ctx)
 	switch {
-	case err != nil && (unread == nil || !errors.Is(err, errNoList)):
+	case err != nil && !(errors.Is(err, errNoList) && errors.Is(unread, errNoList)):
 		return v1alpha1.CandidateStatus{Reason: said.Reason, Message: said.Message}, err
-	case err != nil, unread != nil, has == nil, before == nil:
+	case unread != nil: // what does not answer may do so soon, and what lists no tools may not
+		found.Answers, found.Reason, found.Message = errors.Is(unread, errNoList), v1alpha1.ReasonNotAsked, notCompared
+		return found, fmt.Errorf("asking the content that gets the calls: %w", unread)
+	case has == nil, before == nil:
 		found.Answers, found.Message = true, cmp.Or(said.Message, notCompared)
-		return found, nil //nolint:nilerr // nothing can be held against the candidate
+		return found, nil
 	}
 	found.Answers = true
 	for _, name := range slices.Sorted(maps.Keys(before)) {

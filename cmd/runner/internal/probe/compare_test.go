@@ -128,8 +128,22 @@ func TestWhatACandidateHasLost(t *testing.T) {
 			}}},
 		},
 		"who gets the calls does not answer": {
-			incumbent: func() http.Handler { return plain(http.StatusBadGateway) },
-			want:      []told{{0, v1alpha1.CandidateStatus{Answers: true, Message: notCompared}}},
+			incumbent: func() http.Handler {
+				began := time.Now()
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if time.Since(began) < time.Minute {
+						plain(http.StatusBadGateway).ServeHTTP(w, r)
+						return
+					}
+					over(full).ServeHTTP(w, r)
+				})
+			},
+			want: []told{
+				{dnsDenial + 2750*time.Millisecond, v1alpha1.CandidateStatus{
+					Reason: v1alpha1.ReasonNotAsked, Message: notCompared,
+				}},
+				{time.Minute + 1750*time.Millisecond, lost(0)},
+			},
 		},
 		"the proxy knows of it later": {
 			there: func(since time.Duration) bool { return since >= time.Minute },

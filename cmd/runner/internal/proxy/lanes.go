@@ -105,6 +105,9 @@ func (t *target) switchTo(lanes *Lanes) {
 	t.lanes.Store(lanes)
 	if before.Active != nil && before.Active.way != lanes.Active.way {
 		s.pause = 0
+		// It has been ready for long enough to get the calls: what finds nobody there waits, as for a pod that is replaced,
+		// until every node has heard of it.
+		lanes.Active.dialer.Present.Store(true)
 	}
 }
 

@@ -52,14 +52,21 @@ func (f *flight) leaveUse() {
 
 // told is the use of an upstream's content.
 func (u *Upstream) told(now time.Time) runconfig.ContentUse {
-	told := runconfig.ContentUse{Slot: u.Slot, Hash: u.Hash, InFlight: u.use.calls.Load()}
+	// What is on its way is read first: what ends meanwhile has been seen just now. A call may wait for its client before
+	// it is answered, and is called anew before it waits no more.
+	var waiting int64
 	if u.translator != nil {
-		told.InFlight += int64(u.translator.Waiting())
+		waiting = int64(u.translator.Waiting())
+	}
+	open := u.use.sessions.Load()
+	told := runconfig.ContentUse{Slot: u.Slot, Hash: u.Hash, InFlight: u.use.calls.Load() + waiting}
+	if u.translator != nil && told.InFlight == 0 {
+		told.InFlight = int64(u.translator.Waiting())
 	}
 	if last := u.use.last.Load(); last > 0 {
 		told.SessionSeen = time.Unix(last, 0).UTC()
 	}
-	if u.use.sessions.Load() > 0 {
+	if open > 0 {
 		told.SessionSeen = now.UTC().Truncate(time.Second)
 	}
 	return told

@@ -12,6 +12,7 @@ func TestWhatIsKnownOfContentsIsBounded(t *testing.T) {
 	two.open()
 	other := two.contents[1]
 	for i := range 3 * mostUsed {
+		two.contents[0] = two.contents[0].Holds(two.contents[0].Content)
 		two.contents[1] = other.Holds(Content{Hash: fmt.Sprintf("%016x", i), Slot: 2})
 		two.to(0)
 		two.alone(0)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"reflect"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -62,16 +61,14 @@ func (s *places) write(now pointer) error {
 	if err != nil {
 		return fmt.Errorf("encoding the pointer: %w", err)
 	}
-	next, err := os.CreateTemp(filepath.Dir(s.file), pointerFile+"-*")
-	if err != nil {
-		return err
+	next := s.file + ".next"
+	if err = os.WriteFile(next, data, 0o600); err == nil {
+		err = os.Rename(next, s.file)
 	}
-	_, err = next.Write(data)
-	if err = errors.Join(err, next.Close()); err == nil {
-		err = os.Rename(next.Name(), s.file)
+	if err != nil { // what is older must not be believed
+		if gone := os.Remove(s.file); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
-	}
-	return nil
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -45,6 +46,11 @@ func told(t *testing.T, front *proxy.Proxy) (active *runconfig.RoutedContent, ot
 // refused checks that a proxy takes no calls, nor finds its server ready.
 func refused(t *testing.T, front *proxy.Proxy) {
 	t.Helper()
+	measured := prometheus.NewRegistry()
+	measured.MustRegister(front.Metrics()...)
+	if _, err := measured.Gather(); err != nil {
+		t.Error(err)
+	}
 	for _, asked := range []http.Handler{front, front.Inside(), front.Own()} {
 		w := httptest.NewRecorder()
 		asked.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}")))
