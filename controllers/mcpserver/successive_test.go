@@ -73,6 +73,20 @@ func broken(s *scene) {
 	s.world.Pods[last] = waiting(s.world.Pods[last], "ImagePullBackOff", "not found")
 }
 
+// again is before a claim of a server that has claimed content to come up beside what serves, whose last rollout was to
+// content of hash and came to state.
+func again(state v1alpha1.RolloutState, hash string) edit {
+	return func(s *scene) {
+		serves(s)
+		s.server.Status.Workload = &v1alpha1.WorkloadStatus{
+			Generation: 2, Hash: "bbb", Strategy: v1alpha1.StrategySuccessive,
+		}
+		s.server.Status.LastRollout = &v1alpha1.RolloutOutcome{State: state, Generation: 2, Attempt: 1, Hash: hash}
+	}
+}
+
+func noneReady(s *scene) { s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1] }
+
 // A claim says whether its content comes up beside what serves.
 func TestWhichClaimsAreSuccessive(t *testing.T) {
 	unclaimed := func(s *scene) {
@@ -100,6 +114,24 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 		"a suspended server": {[]edit{unclaimed, suspended}, ""},
 		"nothing says what has the calls, and other content serves": {
 			[]edit{unclaimed, func(s *scene) { s.server.Status.Active = nil }}, v1alpha1.StrategySuccessive,
+		},
+		"the proxy alone, of content that has failed, and no pod serves just now": {
+			[]edit{again(v1alpha1.RolloutFailed, digestOf(current).Backend), noneReady}, v1alpha1.StrategySuccessive,
+		},
+		"the proxy alone, of content that was held, of a server that is suspended": {
+			[]edit{again(v1alpha1.RolloutCancelled, digestOf(current).Backend), suspended}, v1alpha1.StrategySuccessive,
+		},
+		"the proxy alone, of content that has failed, and nobody asks for it": {
+			[]edit{again(v1alpha1.RolloutFailed, digestOf(current).Backend), func(s *scene) { s.server.Spec.Rollout = nil }}, "",
+		},
+		"other content than has failed, and no pod serves": {[]edit{again(v1alpha1.RolloutFailed, "other"), noneReady}, ""},
+		"content that got the calls once, and no pod serves": {
+			[]edit{again(v1alpha1.RolloutSucceeded, digestOf(current).Backend), noneReady}, "",
+		},
+		"content that has failed, after other content that comes up, and no pod serves": {
+			[]edit{again(v1alpha1.RolloutFailed, digestOf(current).Backend), noneReady, func(s *scene) {
+				s.server.Status.Rollout = &v1alpha1.RolloutStatus{Target: v1alpha1.BackendContent{Slot: 2, Hash: "other"}}
+			}}, "",
 		},
 		"it was claimed so, and does not serve now": {
 			[]edit{serves, func(s *scene) { s.world.Backend = nil }}, v1alpha1.StrategySuccessive,
@@ -198,6 +230,45 @@ func TestWhatARolloutSays(t *testing.T) {
 				t.Errorf("with no pod of the incumbent Available is %v", f)
 			}
 		})
+	}
+}
+
+// A rollout is told of by the plan that was made, also where the write of that was refused, and what serves also in the
+// passes before a plan.
+func TestARolloutIsToldByItsPlan(t *testing.T) {
+	reclaims := func(s *scene) { s.server.Status.Workload.Hash = "bbb" }
+	isReady := func(s *scene) {
+		reclaims(s)
+		said("Ready")(s)
+	}
+	for name, tc := range map[string]struct {
+		edits       []edit
+		phase       plan.Phase
+		reason      string
+		isAvailable bool
+	}{
+		"its failure is not stored": {[]edit{serves, stores, broken}, plan.RollOut, v1alpha1.ReasonRolloutFailed, true},
+		"its end is not stored": {
+			[]edit{serves, candidate, lost, stores, func(s *scene) { s.server.Status.Rollout.Steps[2].Reason = "" }},
+			plan.RollOut, v1alpha1.ReasonRolloutHeld, true,
+		},
+		"it is held, and the proxy has other content": {
+			[]edit{serves, candidate, lost, stores, reclaims}, plan.Claim, v1alpha1.ReasonRolloutHeld, true,
+		},
+		"its content is claimed next": {[]edit{serves, reclaims}, plan.Claim, v1alpha1.ReasonUpdating, true},
+		"Ready goes down for it":      {[]edit{serves, isReady}, plan.LowerReady, v1alpha1.ReasonUpdating, true},
+		"the server is suspended":     {[]edit{serves, suspended}, plan.Draining, v1alpha1.ReasonSuspended, false},
+		"the server is suspended after a failure": {
+			[]edit{serves, stores, broken, stores, suspended}, plan.Draining, v1alpha1.ReasonSuspended, false,
+		},
+	} {
+		s := up(tc.edits...)
+		found := s.says(nil)
+		_, stated := found[v1alpha1.ConditionAvailable]
+		if phase := s.plan().Phase; phase != tc.phase || found[v1alpha1.ConditionReady].Reason != tc.reason ||
+			stated != tc.isAvailable {
+			t.Errorf("%s: in %s it says %v", name, phase, found)
+		}
 	}
 }
 

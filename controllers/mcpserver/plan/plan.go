@@ -69,6 +69,8 @@ type Plan struct {
 	Claim v1alpha1.WorkloadStatus
 	// Rollout is how content fares that comes up beside what serves.
 	Rollout successive.Verdict
+	// Next is what the status is to say of that, also where the write of it is refused.
+	Next successive.Status
 }
 
 type maker struct {
@@ -170,9 +172,11 @@ func (m *maker) decide(keeps bool) {
 	// Ready goes down before new content goes out, and says for what.
 	case m.s.Last.IsReady() || m.s.Last.Phase == v1alpha1.PhasePending:
 		m.Phase = LowerReady
+		m.foresee()
 		m.always(Report{})
 	default:
 		m.Phase = Claim
+		m.foresee()
 		m.writeClaim()
 	}
 }

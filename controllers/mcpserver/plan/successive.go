@@ -34,10 +34,23 @@ func (m *maker) strategy(same bool) v1alpha1.RolloutStrategy {
 		return m.s.Last.Claim.Strategy
 	case active != nil && active.Hash == m.Digest.Backend:
 		return ""
-	case rollout != nil && rollout.Target.Hash == m.Digest.Backend, haltOf(m.s) == Runs && m.serves():
+	case rollout != nil && rollout.Target.Hash == m.Digest.Backend, m.isProxyAlone(), haltOf(m.s) == Runs && m.serves():
 		return v1alpha1.StrategySuccessive
 	}
 	return ""
+}
+
+// isProxyAlone reports whether a claim changes nothing of a backend that was claimed to come up beside what serves. If
+// that is held, has failed or was cancelled, it stays so whether or not a pod of what serves is ready just now.
+func (m *maker) isProxyAlone() bool {
+	claim, rollout, active, last := m.s.Last.Claim, m.s.Last.Rollout, m.s.Last.Active, m.s.Last.LastRollout
+	switch {
+	case claim == nil || claim.Strategy != v1alpha1.StrategySuccessive:
+		return false
+	case rollout != nil && (active == nil || rollout.Target.Slot != active.Slot): // it came after the last one
+		return rollout.Target.Hash == m.Digest.Backend
+	}
+	return last != nil && last.State != v1alpha1.RolloutSucceeded && last.Hash == m.Digest.Backend
 }
 
 // serves reports whether the backend that gets the calls serves other content than is asked for. One that does not
@@ -52,13 +65,25 @@ func (m *maker) serves() bool {
 // since an intent that leaves it out removes it; then nothing is sent.
 func (m *maker) advance() {
 	if m.s.Kind.Backend {
-		m.advanceTo(successive.Wanted{
-			Content: v1alpha1.BackendContent{
-				Hash: m.Digest.Backend, Generation: m.Target.Generation,
-				Port: m.Digest.Port, Path: m.Digest.Path, Transport: m.Digest.Transport,
-			},
-			Successive: m.s.Last.Claim.Strategy == v1alpha1.StrategySuccessive, Spec: new(m.rolloutSpec()),
-		})
+		m.advanceTo(m.asked(m.s.Last.Claim.Strategy))
+	}
+}
+
+// foresee says how content fares that is claimed next, to come up beside what serves: what serves is told of also in
+// the passes before its plan.
+func (m *maker) foresee() {
+	if m.Claim.Strategy == v1alpha1.StrategySuccessive {
+		m.next(m.asked(m.Claim.Strategy))
+	}
+}
+
+func (m *maker) asked(strategy v1alpha1.RolloutStrategy) successive.Wanted {
+	return successive.Wanted{
+		Content: v1alpha1.BackendContent{
+			Hash: m.Digest.Backend, Generation: m.Target.Generation,
+			Port: m.Digest.Port, Path: m.Digest.Path, Transport: m.Digest.Transport,
+		},
+		Successive: strategy == v1alpha1.StrategySuccessive, Spec: new(m.rolloutSpec()),
 	}
 }
 
@@ -76,17 +101,23 @@ func (m *maker) goOn() {
 	m.advanceTo(successive.Wanted{Content: content, Successive: true, Spec: &spec})
 }
 
-func (m *maker) advanceTo(want successive.Wanted) {
+// next is what is to be by the status that stands.
+func (m *maker) next(want successive.Wanted) successive.Plan {
 	last := successive.Status{Active: m.s.Last.Active, Rollout: m.s.Last.Rollout, Last: m.s.Last.LastRollout}
 	want.UID, want.Halted, want.Replicas = m.s.Object.GetUID(), haltOf(m.s) != Runs, kinds.BackendReplicas(m.s.Object)
 	want.Deadline = Limit(m.s.Object, v1alpha1.PhaseUpdating)
 	next := successive.Make(last, want, m.observed(), m.s.Now)
-	m.Rollout = next.Verdict
+	m.Rollout, m.Next = next.Verdict, next.Status
+	return next
+}
+
+func (m *maker) advanceTo(want successive.Wanted) {
+	last, next := m.s.Last, m.next(want)
 	m.wake(next.Wake)
 	write := WritePlan{
 		Status: next.Status, Begins: last.Rollout == nil && next.Rollout != nil,
 		Ends: !equality.Semantic.DeepEqual(last.Rollout, next.Rollout) ||
-			!equality.Semantic.DeepEqual(last.Last, next.Last),
+			!equality.Semantic.DeepEqual(last.LastRollout, next.Last),
 	}
 	m.always(write)
 	if write.Begins {

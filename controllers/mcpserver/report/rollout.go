@@ -26,12 +26,12 @@ func rolls(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 	step := made.Rollout.Step
 	switch made.Rollout.State {
 	case successive.Held:
-		return conditions.False(v1alpha1.ReasonRolloutHeld, held(s, step.Reason))
+		return conditions.False(v1alpha1.ReasonRolloutHeld, held(s, made))
 	case successive.Paused:
 		return conditions.False(v1alpha1.ReasonRolloutHeld, "spec.rollout.paused is true: set it to false, or run "+
 			"kubectl freehold rollout resume "+s.Object.GetName()+", and the rollout of the new content goes on")
 	case successive.Failed:
-		return conditions.False(v1alpha1.ReasonRolloutFailed, failed(s))
+		return conditions.False(v1alpha1.ReasonRolloutFailed, failed(made.Next.Last))
 	case successive.WaitsForDrain:
 		return conditions.False(v1alpha1.ReasonUpdating,
 			"the new content waits for the end of the sessions that the rollout before has left, for ten minutes at most")
@@ -61,9 +61,9 @@ func rolls(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 // mostTools are as many as a person reads.
 const mostTools = 10
 
-func held(s *snapshot.Snapshot, reason string) string {
-	why, rollout := "spec.rollout.hold is Always", s.Last.Rollout
-	if reason == v1alpha1.ReasonLostTools && s.Last.Runtime != nil && s.Last.Runtime.Candidate != nil {
+func held(s *snapshot.Snapshot, made plan.Plan) string {
+	why := "spec.rollout.hold is Always"
+	if made.Rollout.Step.Reason == v1alpha1.ReasonLostTools && s.Last.Runtime != nil && s.Last.Runtime.Candidate != nil {
 		lost := s.Last.Runtime.Candidate
 		names := strings.Join(lost.LostTools[:min(len(lost.LostTools), mostTools)], ", ")
 		if int(lost.Lost) > mostTools {
@@ -73,7 +73,7 @@ func held(s *snapshot.Snapshot, reason string) string {
 	}
 	return fmt.Sprintf("new content was checked, and waits for an approval, because %s. To let it have the calls, run "+
 		"kubectl freehold rollout approve %s, or set spec.rollout.approved to %s; to keep what serves, write its content "+
-		"into the spec again", why, s.Object.GetName(), short(rollout.Target.Hash))
+		"into the spec again", why, s.Object.GetName(), short(made.Next.Rollout.Target.Hash))
 }
 
 // timedOut says what did not happen in time.
@@ -83,8 +83,7 @@ var timedOut = map[string]string{
 	v1alpha1.ReasonNotAsked:            "its pods were not asked for their tools in time",
 }
 
-func failed(s *snapshot.Snapshot) string {
-	last := s.Last.LastRollout
+func failed(last *v1alpha1.RolloutOutcome) string {
 	why := cmp.Or(last.Message, timedOut[last.Reason], last.Reason)
 	return fmt.Sprintf("new content %s of workload generation %d did not get the calls: %s. Write other content into the "+
 		"spec, or set spec.restartedAt to try this one again",
@@ -109,10 +108,11 @@ func occupied(s *snapshot.Snapshot) string {
 	return "earlier content is on its way out"
 }
 
-// available says, while new content comes up beside what serves, whether that serves; nil at any other time.
+// available says, while new content comes up beside what serves, whether that serves; nil at any other time, and of a
+// server that serves no calls by intent.
 func available(s *snapshot.Snapshot, made plan.Plan) *conditions.Finding {
 	active := s.Last.Active
-	if !made.Rollout.IsServedByOther() || active == nil {
+	if !made.Rollout.IsServedByOther() || active == nil || made.Verdict.Halt != plan.Runs {
 		return nil
 	}
 	if !made.IncumbentServes(s) {
