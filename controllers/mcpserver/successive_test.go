@@ -272,6 +272,34 @@ func TestARolloutIsToldByItsPlan(t *testing.T) {
 	}
 }
 
+// A server has served with what it claimed once its proxies do, whatever becomes of content beside what serves.
+func TestProxiesServeWithAClaimBesideWhatServes(t *testing.T) {
+	behind := func(s *scene) { s.world.Proxy = proxyOf(older) }
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  bool
+	}{
+		"its pods come up":                         {[]edit{serves, stores}, true},
+		"it is held":                               {[]edit{serves, candidate, lost, stores}, true},
+		"it has failed":                            {[]edit{serves, stores, broken, stores}, true},
+		"it has failed, and none serves":           {[]edit{serves, stores, broken, stores, noneReady}, false},
+		"its proxies come up":                      {[]edit{serves, behind, stores}, false},
+		"it has failed, and other proxies come up": {[]edit{serves, stores, broken, stores, behind}, false},
+	} {
+		if got := up(tc.edits...).plan().Verdict.Complete; got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	s := up(serves, stores, broken, stores, behind, func(s *scene) {
+		s.world.Proxy = proxyOf(current)
+		s.world.Proxy.Status.UpdatedReplicas = 0
+		s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
+	})
+	if f := s.ready(nil); f.Reason != v1alpha1.ReasonImagePull {
+		t.Errorf("of proxies that fail after the rollout has it says %v", f)
+	}
+}
+
 // The steps of a rollout have deadlines of their own: it is not Stalled for their sum.
 func TestARolloutStallsByItsSteps(t *testing.T) {
 	s := up(serves, candidate, stores)

@@ -126,12 +126,23 @@ func (w Workload) now(kind string) Now {
 		}
 		return Serving
 	case v1alpha1.PhaseBlocked, v1alpha1.PhaseRefused:
+		if w.servesBesides() {
+			return Serving
+		}
 		return Barred
 	case v1alpha1.PhaseUnavailable, v1alpha1.PhaseFailing, v1alpha1.PhaseFaulty, v1alpha1.PhaseStopping:
 		return Troubled
 	case v1alpha1.PhaseStarting, v1alpha1.PhaseUpdating, v1alpha1.PhaseStopped:
 	}
 	return Rolling
+}
+
+// servesBesides reports whether calls are served while a rollout of other content of the backend is held or has failed.
+// No configuration contributes to that, and the proxies take each.
+func (w Workload) servesBesides() bool {
+	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && (ready.Reason == v1alpha1.ReasonRolloutHeld || ready.Reason == v1alpha1.ReasonRolloutFailed) &&
+		meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionAvailable)
 }
 
 // Facts are those of the workload as one that refers to a configuration whose content has this hash.

@@ -93,6 +93,11 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 	ready := func(w Workload) Workload {
 		return w.known().says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 	}
+	besides := func(w Workload, reason string) Workload {
+		w.Served = 2
+		w = w.states(v1alpha1.PhaseBlocked).notReady(reason).says(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason)
+		return w.says(v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	}
 	stalled := func(w Workload) Workload { return w.says(v1alpha1.ConditionStalled, metav1.ConditionTrue, "") }
 	for what, tc := range map[string]struct {
 		w    Workload
@@ -103,6 +108,18 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 		"states that a write is refused": {claimed(before).known().states(v1alpha1.PhaseRefused), Blocked},
 		"states that it cannot follow": {
 			claimed(before).known().states(v1alpha1.PhaseUnresolved).cannotFollow("MCPOIDCConfig"), Blocked,
+		},
+		"other content of its backend is held": {
+			besides(claimed(before).known(), v1alpha1.ReasonRolloutHeld), Waiting,
+		},
+		"other content of its backend has failed, and its proxies take it": {
+			besides(claimed(after).rolled(), v1alpha1.ReasonRolloutFailed), Moving,
+		},
+		"other content of its backend has failed, and nothing serves": {
+			claimed(after).rolled().states(v1alpha1.PhaseBlocked).notReady(v1alpha1.ReasonRolloutFailed), Failed,
+		},
+		"its spec is wrong while other content comes up": {
+			besides(claimed(after).rolled(), v1alpha1.ReasonSpecInvalid), Failed,
 		},
 		"states that it updates":         {claimed(after).rolled().states(v1alpha1.PhaseUpdating), Moving},
 		"states that it fails":           {claimed(after).rolled().states(v1alpha1.PhaseFaulty), Failed},

@@ -158,15 +158,16 @@ func (m *maker) observed() successive.Observed {
 
 // besides is why content that comes up beside what serves does not serve yet.
 func (m *maker) besides() (Ready, *conditions.Finding) {
+	// It is of a proxy, since none of the backend with this content gets calls.
+	if f := m.failure(); f != nil && !m.s.Proxy().RolledOut(m.Target, false) {
+		return PodsFail, f
+	}
 	switch m.Rollout.State {
 	case successive.Held, successive.Paused:
 		return RolloutHeld, nil
 	case successive.Failed:
 		return RolloutFailed, nil
 	case successive.Rest, successive.Moving, successive.WaitsForDrain, successive.WaitsForSlot, successive.Ending:
-	}
-	if f := m.failure(); f != nil && m.Rollout.Step.Name == v1alpha1.StepProxies {
-		return PodsFail, f // of a proxy, since none of the backend with this content gets calls
 	}
 	return RollsOut, nil
 }

@@ -92,8 +92,8 @@ type Verdict struct {
 	WaitsFor *v1alpha1.WorkloadConfig
 	// Stopped says that the server has no pod left of what it is to have none of, and has claimed that.
 	Stopped bool
-	// Complete says that the content that was claimed last has served, also where
-	// something keeps a newer one from being taken.
+	// Complete says that the content that was claimed last has served, also where something keeps a newer one from being
+	// taken. Of a backend that comes up beside what serves it is the proxies that serve with the claim.
 	Complete bool
 }
 
@@ -234,6 +234,9 @@ func (m *maker) available() bool {
 
 // complete reports whether the content that was claimed last has served. Of what is kept the spec may say another one.
 func (m *maker) complete() bool {
+	if m.Rollout.IsServedByOther() {
+		return m.s.Last.HasClaimed(m.Target) && m.s.Proxy().RolledOut(m.Target, false) && m.IncumbentServes(m.s)
+	}
 	hash := m.Digest.Backend
 	if m.kept != nil {
 		hash = m.s.Backend().Hash
