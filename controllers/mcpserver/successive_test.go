@@ -381,8 +381,11 @@ func TestASlotThatNothingUsesIsEmptied(t *testing.T) {
 		edits []edit
 		want  string
 	}{
-		"a rollout uses it":           {[]edit{serves, candidate, service, stores}, ""},
-		"its rollout has failed":      {[]edit{serves, failed, candidate, service}, "StatefulSet"},
+		"a rollout uses it":      {[]edit{serves, candidate, service, stores}, ""},
+		"its rollout has failed": {[]edit{serves, failed, candidate, service}, "StatefulSet"},
+		"its rollout has failed, and the spec is wrong now": {
+			[]edit{serves, failed, candidate, service, invalid, func(s *scene) { s.digest.Backend = "" }}, "StatefulSet",
+		},
 		"its StatefulSet is gone":     {[]edit{serves, failed, service}, "Service"},
 		"the plan is not stored yet":  {[]edit{serves, stores, broken}, ""},
 		"nothing says what is active": {[]edit{candidate, service, func(s *scene) { s.server.Status.Active = nil }}, ""},

@@ -87,18 +87,25 @@ func (m *maker) asked(strategy v1alpha1.RolloutStrategy) successive.Wanted {
 	}
 }
 
-// goOn lets a rollout go on that was accepted before, where the spec cannot be followed now.
+// goOn lets a rollout go on that was accepted before, where the spec cannot be followed now, and what one has left go.
 func (m *maker) goOn() {
 	rollout, active, spec := m.s.Last.Rollout, m.s.Last.Active, m.rolloutSpec()
-	if rollout == nil || active == nil {
+	if active == nil || rollout == nil && !m.hasOther(active.Slot) {
 		return
 	}
-	content := rollout.Target
-	if active.Slot == content.Slot { // it has the calls
-		content = active.BackendContent
+	content := active.BackendContent
+	if rollout != nil && rollout.Target.Slot != active.Slot { // it has no calls yet
+		content = rollout.Target
 	}
 	spec.Strategy = v1alpha1.StrategySuccessive
 	m.advanceTo(successive.Wanted{Content: content, Successive: true, Spec: &spec})
+}
+
+// hasOther reports whether something of the server stands in another slot.
+func (m *maker) hasOther(active int32) bool {
+	return slices.ContainsFunc(workload.Slots[:], func(slot workload.Slot) bool {
+		return slot != workload.Slot(active) && len(m.s.Tracks[slot].Removable()) > 0
+	})
 }
 
 // next is what is to be by the status that stands.

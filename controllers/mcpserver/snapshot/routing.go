@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -38,7 +39,11 @@ const (
 	askAllTimeout = 5 * time.Second
 	askAtOnce     = 8
 	askMost       = 256
+	// mostHeader is for whoever makes a pod with the labels of a proxy.
+	mostHeader = 8 << 10
 )
+
+var errNoAddress = errors.New("it has no address")
 
 // routing asks the proxy pods. They are listed live: a cache may not show the newest one, and keeps no addresses. Where
 // that fails nothing is known of any.
@@ -94,10 +99,13 @@ func (r *Reader) routing(ctx context.Context, s *Snapshot) (routing Routing) {
 func NewAskProxy() AskProxy {
 	asks := &http.Client{
 		// No proxy of the environment, and no connection is kept: each pod is asked rarely.
-		Transport:     &http.Transport{DisableKeepAlives: true},
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: mostHeader},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return func(ctx context.Context, pod *corev1.Pod) (runconfig.Routing, error) {
+		if pod.Status.PodIP == "" { // which would be this host
+			return runconfig.Routing{}, fmt.Errorf("asking proxy %s: %w", pod.Name, errNoAddress)
+		}
 		url := "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(runconfig.ProbePort)) + runconfig.RoutingPath
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {

@@ -30,6 +30,13 @@ func (p proxies) List(_ context.Context, list client.ObjectList, opts ...client.
 	return p.err
 }
 
+// Whoever dials no address dials itself.
+func TestAProxyWithoutAnAddressIsNotAsked(t *testing.T) {
+	if _, err := NewAskProxy()(t.Context(), &corev1.Pod{}); !errors.Is(err, errNoAddress) {
+		t.Errorf("it says %v", err)
+	}
+}
+
 // What a proxy does not tell is not known, and none is asked before a rollout waits for that.
 func TestWhatProxiesTell(t *testing.T) {
 	pod := func(name string, phase corev1.PodPhase) corev1.Pod {
