@@ -83,7 +83,7 @@ var phases = []struct {
 	{plan.RollOut, "its plan is not stored", []edit{serves}},
 	{plan.RollOut, "it comes up", []edit{serves, stores, candidate}},
 	{plan.RollOut, "it waits for an approval", []edit{serves, candidate, lost, stores}},
-	{plan.RollOut, "it has failed", []edit{serves, stores, broken, stores}},
+	{plan.RollOut, "it has failed", []edit{serves, stores, broken, lasts, stores}},
 	{plan.RollOut, "", []edit{
 		said(v1alpha1.ReasonUpdating),
 		func(s *scene) { s.world.Proxy, s.world.Backend = proxyOf(older), backendOf(older) },

@@ -196,7 +196,9 @@ func TestWhichBackendGetsTheCallsIsStated(t *testing.T) {
 		},
 		"the same": {[]edit{stated(same)}, "slot 1, backend-ccc of 2 at 8080/mcp, before"},
 		"in slot 2": {
-			[]edit{stated(func(a *v1alpha1.ActiveBackend) { a.Slot = 2 })},
+			[]edit{stated(func(a *v1alpha1.ActiveBackend) { a.Slot = 2 }), func(s *scene) {
+				s.world.Slot2, s.world.Backend = slot2Of(s.world.Backend), nil
+			}},
 			"slot 2, backend-ccc of 2 at 8080/mcp, before",
 		},
 		"other content": {

@@ -171,6 +171,15 @@ func TestNothingIsMadeBeforeItsPlanIsStored(t *testing.T) {
 	}
 }
 
+// lasts has the rollout be in its step for a fifth of the time of that.
+func lasts(s *scene) {
+	for i := range s.server.Status.Rollout.Steps {
+		if step := &s.server.Status.Rollout.Steps[i]; step.Deadline != nil {
+			step.Deadline = new(metav1.NewTime(step.Deadline.Add(-2 * time.Minute)))
+		}
+	}
+}
+
 // What a server says of content that comes up beside what serves.
 func TestWhatARolloutSays(t *testing.T) {
 	older := func(s *scene) { s.world.Proxy = proxyOf(older) }
@@ -196,7 +205,8 @@ func TestWhatARolloutSays(t *testing.T) {
 			v1alpha1.ReasonRolloutHeld, "kubectl freehold rollout resume echo", v1alpha1.ConditionStalled,
 		},
 		"it cannot be pulled": {
-			[]edit{serves, stores, broken, stores}, v1alpha1.ReasonRolloutFailed, "cannot be pulled", v1alpha1.ConditionStalled,
+			[]edit{serves, stores, broken, lasts, stores},
+			v1alpha1.ReasonRolloutFailed, "cannot be pulled", v1alpha1.ConditionStalled,
 		},
 		"its proxies fail": {
 			[]edit{serves, older, stores, func(s *scene) {

@@ -29,8 +29,8 @@ func stored(s Status) (back Status) {
 type checker struct {
 	*life
 	plan Plan
-	// ids are those of rollouts, by generation and attempt.
-	ids map[string]string
+	// ids are those of rollouts so far.
+	ids map[string]bool
 	// promised is until when sessions may go on in a slot, as the status last said.
 	promised map[workload.Slot]time.Time
 	// within names a step of a rollout, and ran is for how long its deadline has run.
@@ -43,7 +43,11 @@ type checker struct {
 	reached map[string]int
 }
 
-func (c *checker) wiped() { c.within, c.ran, c.runs = "", 0, false }
+// wiped forgets what nobody can know any more.
+func (c *checker) wiped() {
+	c.within, c.ran, c.runs = "", 0, false
+	clear(c.ids)
+}
 
 // decision judges a plan that is about to be written over the status, made of what was seen.
 func (c *checker) decision(status Status, plan Plan, seen Observed) error {
@@ -62,7 +66,21 @@ func (c *checker) decision(status Status, plan Plan, seen Observed) error {
 	if err := c.pointer(plan, seen); err != nil {
 		return err
 	}
-	return errors.Join(c.outcome(plan), c.deadline(plan, seen), c.names(plan))
+	return errors.Join(c.outcome(plan), c.deadline(plan, seen), c.names(plan), c.ready(plan, seen))
+}
+
+// ready judges that what is ready is not deleted to make the same again.
+func (c *checker) ready(plan Plan, seen Observed) error {
+	is := func(slot workload.Slot) bool {
+		there := seen.Slots[slot]
+		return there.Content.Hash == plan.Active.Hash && there.Ready > 0 && !there.Terminating
+	}
+	for _, slot := range plan.Empty {
+		if !c.want.Halted && is(slot) && !is(workload.Slot(plan.Active.Slot)) {
+			return fmt.Errorf("empties slot %d, where the active content is ready, and not in its own", slot)
+		}
+	}
+	return nil
 }
 
 func (c *checker) names(plan Plan) error {
@@ -89,9 +107,15 @@ func (c *checker) pointer(plan Plan, seen Observed) error {
 		return nil
 	case now.Generation < had.Generation:
 		return fmt.Errorf("the generation of the active content falls from %d to %d", had.Generation, now.Generation)
-	case had.Slot == now.Slot && now.Hash == c.want.Content.Hash &&
-		(!c.want.Successive || c.want.Spec.Strategy != v1alpha1.StrategySuccessive):
+	case had.Slot == now.Slot && now.Hash == c.want.Content.Hash && !c.isBeside():
 		return nil // in its place
+	case now.Hash == c.want.Content.Hash && (had.Hash == now.Hash || !c.isBeside()):
+		there := seen.Slots[workload.Slot(now.Slot)]
+		if there.Content.Hash != now.Hash || there.Ready == 0 || there.Terminating {
+			return errors.New("moves to where nothing is ready")
+		}
+		c.reached["moved"]++
+		return nil
 	}
 	c.reached["switched"]++
 	rollout := c.life.status.Rollout
@@ -106,7 +130,8 @@ func (c *checker) pointer(plan Plan, seen Observed) error {
 		return errors.New("switches to what was not checked")
 	case c.want.Spec.Paused:
 		return errors.New("switches while it is paused")
-	case c.isHeld(report) && (c.want.Spec.Approved == "" || !strings.HasPrefix(now.Hash, c.want.Spec.Approved)):
+	case c.isHeld(report, seen.Slots[workload.Slot(had.Slot)]) &&
+		(c.want.Spec.Approved == "" || !strings.HasPrefix(now.Hash, c.want.Spec.Approved)):
 		return errors.New("switches to what is held")
 	case plan.Rollout == nil || plan.Rollout.From == nil || plan.Rollout.From.Slot != had.Slot:
 		return errors.New("forgets the content before")
@@ -116,9 +141,14 @@ func (c *checker) pointer(plan Plan, seen Observed) error {
 	return nil
 }
 
-func (c *checker) isHeld(report *v1alpha1.CandidateStatus) bool {
+func (c *checker) isHeld(report *v1alpha1.CandidateStatus, before Slot) bool {
 	hold := c.want.Spec.Hold
-	return hold == v1alpha1.HoldAlways || hold != v1alpha1.HoldNever && report.Lost > 0
+	return hold == v1alpha1.HoldAlways || hold != v1alpha1.HoldNever && report.Lost > 0 && before.Ready > 0
+}
+
+// isBeside reports whether what is asked for comes up beside what is active.
+func (c *checker) isBeside() bool {
+	return c.want.Successive && c.want.Spec.Strategy == v1alpha1.StrategySuccessive
 }
 
 // outcome judges how a rollout ends.
@@ -127,17 +157,19 @@ func (c *checker) outcome(plan Plan) error {
 	if last := plan.Last; last != nil && !reflect.DeepEqual(last, c.life.status.Last) {
 		c.reached[string(last.State)]++
 		c.reached[last.Reason]++
-		if last.State == v1alpha1.RolloutFailed && last.Reason != v1alpha1.ReasonCrashLoop &&
-			had != nil && c.ran+2*time.Second < deadline {
+		limit := deadline
+		if last.Reason == v1alpha1.ReasonCrashLoop {
+			limit = deadline / oneOf
+		}
+		if last.State == v1alpha1.RolloutFailed && had != nil && c.ran+2*time.Second < limit {
 			return fmt.Errorf("fails with %s after its deadline has run for %s", last.Reason, c.ran)
 		}
 	}
 	if now != nil && (had == nil || had.ID != now.ID) {
-		key := fmt.Sprintf("%d/%d", now.Target.Generation, (&maker{Status: plan.Status}).attempt(now.Target.Generation))
-		if id := c.ids[key]; id != "" && id != now.ID {
-			return fmt.Errorf("%s is %s and %s", key, id, now.ID)
+		if c.ids[now.ID] {
+			return fmt.Errorf("%s is two rollouts", now.ID)
 		}
-		c.ids[key] = now.ID
+		c.ids[now.ID] = true
 	}
 	if now != nil && now.From != nil && plan.switched() {
 		switch d := now.Steps[drainStep]; {

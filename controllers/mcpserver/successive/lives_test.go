@@ -109,7 +109,7 @@ func newLife(seed uint64, broken rules) *life {
 	for range 2 {
 		l.proxies = append(l.proxies, &proxy{since: l.now, used: map[string]time.Time{}})
 	}
-	l.check = &checker{life: l, ids: map[string]string{}, promised: map[workload.Slot]time.Time{}}
+	l.check = &checker{life: l, ids: map[string]bool{}, promised: map[workload.Slot]time.Time{}}
 	return l
 }
 
@@ -198,7 +198,7 @@ func (l *life) user() {
 	spec := *l.want.Spec
 	l.want.Spec = &spec
 	defer func() { l.tell("the user wants", l.want.Content.Hash[:1], "halted", l.want.Halted, "as", spec) }()
-	switch l.IntN(14) {
+	switch l.IntN(15) {
 	case 0, 1, 2, 3:
 		l.claim(hash(l.IntN(4)))
 	case 4:
@@ -222,6 +222,13 @@ func (l *life) user() {
 		spec.SessionsEnd = []*metav1.Duration{nil, {}, {Duration: time.Minute}, {Duration: time.Hour}}[l.IntN(4)]
 	case 13:
 		l.want.Replicas = int32(1 + l.IntN(3))
+	case 14: // back, since what has the calls does not serve
+		if r := l.status.Rollout; r != nil && r.From != nil && l.status.switched() {
+			if s := l.sets[workload.Slot(l.status.Active.Slot)]; s != nil {
+				s.up = l.now.Add(time.Duration(l.IntN(300)) * time.Second)
+			}
+			l.claim(r.From.Hash)
+		}
 	}
 }
 
@@ -439,7 +446,7 @@ func TestMake_Lives(t *testing.T) {
 	}
 	t.Log(reached)
 	for _, what := range []string{
-		"Rest", "Moving", "Held", "Paused", "Failed", "WaitsForDrain", "WaitsForSlot", "Ending", "switched",
+		"Rest", "Moving", "Held", "Paused", "Failed", "WaitsForDrain", "WaitsForSlot", "Ending", "switched", "moved",
 		v1alpha1.ReasonContentChanged, v1alpha1.ReasonStrategyChanged, v1alpha1.ReasonHalted,
 		string(v1alpha1.RolloutSucceeded), string(v1alpha1.RolloutFailed),
 	} {

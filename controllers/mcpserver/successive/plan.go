@@ -51,6 +51,10 @@ func (m *maker) plan(slot workload.Slot) *v1alpha1.RolloutStatus {
 // draining is a rollout of which so much is left that the sessions of content end, which has no calls any more.
 func (m *maker) draining(from v1alpha1.BackendContent, done int) *v1alpha1.RolloutStatus {
 	rollout := m.rollout(m.Active.BackendContent, from, done)
+	if m.Last != nil {
+		// The rollout that gave the calls to the active content has the id of its attempt, and other ones were since.
+		rollout.ID = m.id(m.Active.Generation, m.Last.ID)
+	}
 	rollout.Steps[drainStep].Deadline = m.in(m.sessionsEnd())
 	m.start(&rollout.Steps[done])
 	return rollout
@@ -58,7 +62,7 @@ func (m *maker) draining(from v1alpha1.BackendContent, done int) *v1alpha1.Rollo
 
 // rollout is one of which so many steps are done.
 func (m *maker) rollout(target, from v1alpha1.BackendContent, done int) *v1alpha1.RolloutStatus {
-	rollout := &v1alpha1.RolloutStatus{ID: m.id(target.Generation), Target: target, From: &from}
+	rollout := &v1alpha1.RolloutStatus{ID: m.id(target.Generation, ""), Target: target, From: &from}
 	for i, name := range names {
 		state := v1alpha1.StepWaiting
 		if i < done {
@@ -77,9 +81,10 @@ func (m *maker) attempt(generation int64) int32 {
 	return 1
 }
 
-// id is that of the rollout to a generation that is under way, or is the next.
-func (m *maker) id(generation int64) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", m.want.UID, generation, m.attempt(generation)))
+// id is that of the rollout to a generation that is under way, or is the next; one that only lets sessions end is told
+// from others by the rollout that was before it.
+func (m *maker) id(generation int64, before string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d%s", m.want.UID, generation, m.attempt(generation), before))
 	return hex.EncodeToString(sum[:16])
 }
 

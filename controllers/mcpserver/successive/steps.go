@@ -21,6 +21,9 @@ const (
 	quiet = 10 * time.Minute
 	// hurried is how long sessions may go on while other content waits for their slot.
 	hurried = 10 * time.Minute
+	// oneOf is which part of a step's time a crash, or an image that cannot be had, may last: the container may end once
+	// before what it needs is there, and a registry may be busy.
+	oneOf = 5
 	// leastDigits are those of a hash that name content.
 	leastDigits = 10
 	// asks is how often proxies are asked whether they call the target, and asksOfSessions whether they see sessions.
@@ -149,24 +152,43 @@ func (m *maker) candidate() outcome {
 	case m.isUp():
 		return done()
 	case t.Content.Hash != m.Rollout.Target.Hash || t.Terminating:
+	case t.Failure != nil && (isFinal(*t.Failure) || mayPass(t.Failure.Reason) && m.patience(m.step()) <= 0):
+		got := waitsFor(*t.Failure)
+		got.state = v1alpha1.StepFailed
+		return got
 	case t.Quota != nil:
 		got := waitsFor(*t.Quota)
 		got.untimed = true
 		return got
 	case t.Failure != nil:
-		got := waitsFor(*t.Failure)
-		if isFinal(*t.Failure) {
-			got.state = v1alpha1.StepFailed
-		}
-		return got
+		return waitsFor(*t.Failure)
 	}
 	return waits(v1alpha1.ReasonCandidateNotReady)
 }
 
-// isFinal reports whether a person has to act before a pod runs. A node may be found for one that waits for it.
+// isFinal reports whether a person has to write something else before a pod runs. A node may be found for one that
+// waits for it.
 func isFinal(failure conditions.Finding) bool {
 	phase := conditions.PhaseOf(failure)
-	return failure.Reason == v1alpha1.ReasonCrashLoop || phase == v1alpha1.PhaseFaulty || phase == v1alpha1.PhaseBlocked
+	return !mayPass(failure.Reason) && (phase == v1alpha1.PhaseFaulty || phase == v1alpha1.PhaseBlocked)
+}
+
+// mayPass reports whether a failure may pass by itself, but is not waited for as long as other ones.
+func mayPass(reason string) bool {
+	return reason == v1alpha1.ReasonCrashLoop || reason == v1alpha1.ReasonImagePull
+}
+
+// patience is for how long a failure is waited for that may pass. Time in which the deadline did not run does not
+// count.
+func (m *maker) patience(step *v1alpha1.RolloutStep) time.Duration {
+	var left time.Duration
+	switch {
+	case step.Deadline != nil:
+		left = step.Deadline.Sub(m.now.Time)
+	case step.Remaining != nil:
+		left = step.Remaining.Duration
+	}
+	return left - (m.want.Deadline - m.want.Deadline/oneOf)
 }
 
 func (m *maker) check() outcome {
@@ -189,7 +211,8 @@ func (m *maker) check() outcome {
 	switch hold := m.want.Spec.Hold; {
 	case hold == v1alpha1.HoldAlways:
 		return outcome{state: v1alpha1.StepActive, untimed: true, reason: v1alpha1.ReasonApprovalRequired}
-	case hold != v1alpha1.HoldNever && report.Lost > 0:
+	case hold != v1alpha1.HoldNever && report.Lost > 0 && m.seen.Slots[workload.Slot(m.Active.Slot)].Ready > 0:
+		// Where nothing serves any more, fewer tools are more than none.
 		return outcome{state: v1alpha1.StepActive, untimed: true, reason: v1alpha1.ReasonLostTools}
 	}
 	return done()
@@ -349,6 +372,9 @@ func (m *maker) wake() time.Duration {
 		return after
 	}
 	left := max(time.Second, step.Deadline.Sub(m.now.Time))
+	if step.Name == v1alpha1.StepCandidate && mayPass(step.Reason) {
+		left = max(time.Second, min(left, m.patience(step)))
+	}
 	if after == 0 {
 		return left
 	}

@@ -105,13 +105,13 @@ const (
 	Moving
 	// Held means that it was checked, and waits for an approval.
 	Held
-	// Paused means that it is on its way, and spec.rollout.paused holds it where it is.
+	// Paused means that it comes up, or waits for an earlier rollout, which spec.rollout.paused holds.
 	Paused
 	// Failed means that it did not come up, or did not pass its check: Plan.Last says why. Other content serves.
 	Failed
-	// WaitsForDrain means that it waits for the end of an earlier rollout.
+	// WaitsForDrain means that it waits for the sessions of an earlier rollout, which end within ten minutes.
 	WaitsForDrain
-	// WaitsForSlot means that it waits until nothing is left in its slot.
+	// WaitsForSlot means that it waits until nothing is left in its slot, for as long as that takes.
 	WaitsForSlot
 	// Ending means that it is active, and the content before is on its way out.
 	Ending
@@ -238,25 +238,47 @@ func (m *maker) replace() {
 	if m.beside() {
 		return
 	}
-	content, had := m.want.Content, m.Active.Hash
-	if content.Slot = m.Active.Slot; content.Hash == had {
-		content.Generation = m.Active.Generation
+	content, had := m.want.Content, m.Active.BackendContent
+	if content.Slot = m.place(); content.Hash == had.Hash {
+		content.Generation = had.Generation
 	} else {
+		content.Generation = max(had.Generation, content.Generation)
 		m.Active.Since = m.now
 	}
 	m.Active.BackendContent = content
+	if m.Rollout != nil && content.Hash != had.Hash {
+		m.succeed()
+		m.Rollout.ID = m.id(content.Generation, "")
+	}
+	if content.Slot != had.Slot {
+		// Proxies learn of it first. Sessions end as they do where content is replaced in its place.
+		m.Rollout = m.draining(had, acknowledgeStep)
+		m.Rollout.Steps[drainStep].Deadline = m.in(0)
+	}
 	if m.Rollout == nil {
 		return
-	}
-	if content.Hash != had {
-		m.succeed()
-		m.Rollout.ID = m.id(content.Generation)
 	}
 	m.Rollout.Target = content
 	// Nobody can tell sessions of two slots apart that have the same content.
 	if from := m.Rollout.From; from != nil && from.Hash == content.Hash {
 		m.leave()
 	}
+}
+
+// place is the slot of content that does not come up beside other content: that in which it is ready already, else that
+// of what is active. What is ready is not deleted to make the same again where something else stands.
+func (m *maker) place() int32 {
+	here, there := workload.Slot(m.Active.Slot), other(m.Active.Slot)
+	if !m.want.Halted && !m.isReady(here) && m.isReady(there) {
+		return int32(there)
+	}
+	return int32(here)
+}
+
+// isReady reports whether a pod of a slot is ready that has the content which is asked for.
+func (m *maker) isReady(slot workload.Slot) bool {
+	there := m.seen.Slots[slot]
+	return there.Content.Hash == m.want.Content.Hash && there.Ready > 0 && !there.Terminating
 }
 
 // begin makes the plan of a rollout where one is asked for and there is room for it.
@@ -291,7 +313,9 @@ func (m *maker) goBack() {
 		m.Rollout = next
 		return
 	}
-	m.waits = WaitsForDrain
+	if m.waits = WaitsForDrain; m.step().Name == v1alpha1.StepTeardown {
+		m.waits = WaitsForSlot
+	}
 	if drain.State != v1alpha1.StepDone {
 		m.lower(drain, m.now.Add(hurried))
 	}
@@ -303,7 +327,7 @@ func (m *maker) verdict() Verdict {
 		v.Step = *step
 	}
 	switch {
-	case m.Rollout != nil && !m.switched() && m.want.Spec.Paused:
+	case m.Rollout != nil && m.isPaused() && (!m.switched() || m.waits != Rest):
 		v.State = Paused
 	case m.Rollout != nil && !m.switched() && m.holds(&v.Step):
 		v.State = Held

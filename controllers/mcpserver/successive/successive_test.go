@@ -1,7 +1,6 @@
 package successive
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +58,7 @@ const (
 
 // Numbers are those of the thirty scenarios.
 func TestMake_InPlace(t *testing.T) {
+	broken := Slot{Stands: true, Content: of("b", 2)}
 	none := func(s *scene) { s.Status, s.seen.Slots = Status{}, map[workload.Slot]Slot{} }
 	run(t, map[string]row{
 		"first content":              {asksFor("a", 1).edit(none), "Rest; 1:a1; empty [2]"},
@@ -80,7 +80,23 @@ func TestMake_InPlace(t *testing.T) {
 		},
 		"the content whose sessions end": {
 			at(v1alpha1.StepDrain).edit(wants("a", 3), inPlace),
+			"Ending; 1:a3; to 1:a3 from 2:b2 Acknowledge NotAcknowledged; Succeeded b2#1",
+		},
+		"the content before, while what has the calls does not serve": {
+			at(v1alpha1.StepAcknowledge).edit(wants("a", 3), inPlace, slot(2, broken)),
+			"Ending; 1:a3; to 1:a3 from 2:b2 Acknowledge NotAcknowledged; Succeeded b2#1",
+		},
+		"and what has the calls goes": {
+			at(v1alpha1.StepDrain).edit(wants("a", 3), inPlace, slot(2, broken), passes, later(time.Minute)),
+			"Ending; 1:a3; to 1:a3 Teardown BackendTerminating; Succeeded b2#1; empty [2]",
+		},
+		"the content before, which is not ready": {
+			at(v1alpha1.StepDrain).edit(wants("a", 3), inPlace, slot(1, Slot{Stands: true, Content: of("a", 1)})),
 			"Ending; 2:a3; to 2:a3 Teardown BackendTerminating; Succeeded b2#1; empty [1]",
+		},
+		"the content before, of which no plan says that it stands": {
+			at(v1alpha1.StepDrain).edit(wants("a", 3), inPlace, slot(2, broken), loses),
+			"Ending; 1:a3; to 1:a3 from 2:b2 Acknowledge NotAcknowledged",
 		},
 	})
 }
@@ -90,6 +106,11 @@ func TestMake_Steps(t *testing.T) {
 	crash := conditions.False(v1alpha1.ReasonCrashLoop, "it ends")
 	node := conditions.False(v1alpha1.ReasonUnschedulable, "no node")
 	fails := func(f conditions.Finding) Slot { return Slot{Stands: true, Content: of("b", 2), Failure: &f} }
+	root := conditions.False(v1alpha1.ReasonMustRunAsRoot, "it runs as root")
+	quota := conditions.False(v1alpha1.ReasonPodRefused, "exceeded quota")
+	refused := fails(crash)
+	refused.Quota = &quota
+	none := slot(1, Slot{Stands: true, Content: of("a", 1)})
 	few := up(of("b", 2))
 	few.Ready = 1
 	leaving := up(of("b", 2))
@@ -107,12 +128,31 @@ func TestMake_Steps(t *testing.T) {
 			at(v1alpha1.StepCandidate).edit(later(10 * time.Minute)),
 			failed + "CandidateNotReady; empty [2]",
 		},
-		"no image": {
-			at(v1alpha1.StepCandidate).edit(slot(2, fails(pull))), failed + "ImagePull; empty [2]",
+		"no image yet": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(pull))), moving + "Candidate ImagePull",
+		},
+		"no image for a fifth of the time": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(pull)), later(2*time.Minute)),
+			failed + "ImagePull; empty [2]",
 		},
 		"a crash": {
-			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash))),
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash)), later(119*time.Second)),
+			moving + "Candidate CrashLoop",
+		},
+		"a crash, and it is ready": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash)), passes, slot(2, up(of("b", 2))), later(3*time.Minute)),
+			moving + "Check NotAsked",
+		},
+		"crashes for a fifth of the time": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash)), later(2*time.Minute)),
 			failed + "CrashLoop; empty [2]",
+		},
+		"crashes, and a quota refuses other pods": {
+			at(v1alpha1.StepCandidate).edit(slot(2, refused), later(2*time.Minute)),
+			failed + "CrashLoop; empty [2]",
+		},
+		"runs as root": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(root))), failed + "MustRunAsRoot; empty [2]",
 		},
 		"no node yet": {
 			at(v1alpha1.StepCandidate).edit(slot(2, fails(node))), moving + "Candidate Unschedulable",
@@ -146,6 +186,15 @@ func TestMake_Steps(t *testing.T) {
 		"6: held for a day": {
 			at(v1alpha1.StepCheck).edit(checked(1), passes, later(24*time.Hour)),
 			held + "Check LostTools",
+		},
+		"has lost a tool, and nothing serves any more": {
+			at(v1alpha1.StepCheck).edit(checked(1), passes, none), ending + "Acknowledge",
+		},
+		"nothing serves any more, and it is held always": {
+			at(v1alpha1.StepCheck).edit(checked(0), always, none), held + "Check ApprovalRequired",
+		},
+		"nothing serves any more, and it is paused": {
+			at(v1alpha1.StepCheck).edit(checked(1), paused, none), "Paused; 1:a1; to 2:b2 from 1:a1 Check NotAsked",
 		},
 		"held always": {
 			at(v1alpha1.StepCheck).edit(checked(0), always), held + "Check ApprovalRequired",
@@ -250,6 +299,13 @@ func TestMake_AfterTheSwitch(t *testing.T) {
 			at(v1alpha1.StepDrain).edit(wants("c", 3), passes, later(10*time.Minute)),
 			"WaitsForDrain; 2:b2; to 2:b2 Teardown BackendTerminating; empty [1]",
 		},
+		"third content waits for the place, for as long as that takes": {
+			at(v1alpha1.StepTeardown).edit(wants("c", 3), later(24*time.Hour)),
+			"WaitsForSlot; 2:b2; to 2:b2 Teardown BackendTerminating; empty [1]",
+		},
+		"third content waits in a pause": {
+			at(v1alpha1.StepDrain).edit(wants("c", 3), paused), "Paused; 2:b2; to 2:b2 from 1:a1 Drain SessionsOpen",
+		},
 		"4: not while nobody has acknowledged": {
 			at(v1alpha1.StepAcknowledge).edit(wants("a", 3)),
 			"WaitsForDrain; 2:b2; to 2:b2 from 1:a1 Acknowledge NotAcknowledged",
@@ -324,6 +380,12 @@ func TestMake_ChangesAtEachStep(t *testing.T) {
 				rows["15: back"] = row{at(step).edit(wants("a", 3)), ended("Rest; 1:a1", "ContentChanged")}
 				rows["19: no pods"] = row{at(step).edit(halted), ended("Rest; 1:a1", "Halted")}
 				rows["20: Replace"] = row{at(step).edit(replaces), ended("Rest; 1:b2", "StrategyChanged")}
+				if i == checkStep { // it is ready, and stays where it is
+					rows["20: Replace"] = row{
+						at(step).edit(replaces),
+						"Ending; 2:b2; to 2:b2 from 1:a1 Acknowledge NotAcknowledged; Cancelled b2#1 StrategyChanged",
+					}
+				}
 				rows["paused, and back"] = row{
 					at(step).edit(paused, passes, wants("a", 3)), ended("Rest; 1:a1", "ContentChanged"),
 				}
@@ -395,73 +457,5 @@ func TestMake_UnreadablePlans(t *testing.T) {
 				t.Errorf("the rollout is %+v", plan.Rollout)
 			}
 		})
-	}
-}
-
-// 5: paused for three deadlines.
-func TestMake_PauseKeepsWhatIsLeftOfADeadline(t *testing.T) {
-	s := at(v1alpha1.StepCandidate).edit(later(4*time.Minute), paused)
-	if plan := s.pass(); plan.Wake != 0 || plan.Verdict.State != Paused {
-		t.Errorf("paused: %+v", plan.Verdict)
-	}
-	s.edit(later(30*time.Minute), passes)
-	if left := s.step().Remaining; left == nil || left.Duration != 6*time.Minute {
-		t.Errorf("left: %v", left)
-	}
-	s.want.Spec.Paused = false
-	if plan := s.pass(); plan.Wake != 6*time.Minute || plan.Verdict.State != Moving {
-		t.Errorf("resumed: %+v", plan)
-	}
-	if plan := s.edit(later(6 * time.Minute)).pass(); plan.Verdict.State != Failed {
-		t.Errorf("at its deadline: %+v", plan.Verdict)
-	}
-}
-
-// 27: the deadline of a candidate does not run while a quota refuses its pods.
-func TestMake_QuotaKeepsWhatIsLeftOfADeadline(t *testing.T) {
-	quota := conditions.False(v1alpha1.ReasonPodRefused, "exceeded quota")
-	refused := Slot{Stands: true, Content: of("b", 2), Quota: &quota}
-	s := at(v1alpha1.StepCandidate).edit(later(4*time.Minute), slot(2, refused), passes, later(time.Hour))
-	plan := s.pass()
-	if step := s.step(); step.Reason != v1alpha1.ReasonPodRefused || step.Message != quota.Message || plan.Wake != 0 {
-		t.Errorf("refused: %+v, wakes in %s", step, plan.Wake)
-	}
-	s.edit(slot(2, Slot{Stands: true, Content: of("b", 2)}))
-	if plan := s.pass(); plan.Wake != 6*time.Minute {
-		t.Errorf("freed: %+v", plan)
-	}
-	if got := text(s.edit(slot(2, up(of("b", 2)))).pass()); got != moving+"Check NotAsked" {
-		t.Error(got)
-	}
-}
-
-// Each attempt has an id of its own, and equal ones have equal ids.
-func TestMake_IDs(t *testing.T) {
-	ids := map[string]bool{}
-	for _, s := range []*scene{
-		asksFor("b", 2), asksFor("b", 3), asksFor("b", 2).edit(lasted(v1alpha1.RolloutCancelled, "b", 2)),
-		asksFor("b", 2).edit(func(s *scene) { s.want.UID = "other" }),
-	} {
-		id := s.edit().pass().Rollout.ID
-		if ids[id] {
-			t.Errorf("%s twice", id)
-		}
-		ids[id] = true
-	}
-	one, two := asksFor("b", 2).pass(), asksFor("b", 2).edit(later(time.Hour)).pass()
-	if one.Rollout.ID != two.Rollout.ID {
-		t.Error("two passes over one status make two ids")
-	}
-}
-
-// The switch is one write.
-func TestMake_SwitchIsOneWrite(t *testing.T) {
-	s := at(v1alpha1.StepCheck).edit(checked(0))
-	plan := s.pass()
-	drain, acknowledge := plan.Rollout.Steps[drainStep], plan.Rollout.Steps[drainStep-1]
-	got := fmt.Sprintln(plan.Active.Slot, plan.Active.Since.Time.Equal(now), plan.Rollout.From.Slot, acknowledge.State,
-		acknowledge.Deadline.Sub(now), drain.State, drain.Deadline.Sub(now))
-	if want := "2 true 1 Active 1m0s Waiting 24h0m0s\n"; got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }
