@@ -151,7 +151,7 @@ func (s settings) loop(front *proxy.Proxy, door, own *probe.Door, logger *slog.L
 			asking(to, own).Compare(ctx, log, asking(to, door), there, tell)
 		},
 	}
-	to.Follow(func(lanes proxy.Lanes) { front.Switch(path, lanes) }, loop.Look, logger)
+	to.Follow(func(upstreams proxy.Upstreams) { front.Switch(path, upstreams) }, loop.Refresh, logger)
 	return loop
 }
 

@@ -116,9 +116,9 @@ func (l *Loop) follow(ctx context.Context, owner client.Reader, changed <-chan s
 	}
 }
 
-// Look reads the server live, and has told what its status says: for a proxy that finds nobody where calls are to go,
+// Refresh reads the server live, and has told what its status says: for a proxy that finds nobody where calls are to go,
 // and whose watch may be broken. It may run beside everything else.
-func (l *Loop) Look(ctx context.Context) {
+func (l *Loop) Refresh(ctx context.Context) {
 	if !l.live.Load() {
 		return
 	}

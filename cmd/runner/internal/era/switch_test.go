@@ -58,12 +58,12 @@ type rollout struct {
 // to has the calls go to the active content, while others are there too, and waits until clients have called.
 func (r *rollout) to(active string, others ...string) {
 	r.t.Helper()
-	lanes := proxy.Lanes{Active: r.contents[active], Stated: true}
+	upstreams := proxy.Upstreams{Active: r.contents[active], Stated: true}
 	for _, name := range others {
-		lanes.Others = append(lanes.Others, r.contents[name])
+		upstreams.Others = append(upstreams.Others, r.contents[name])
 	}
 	r.phase.Store("ab")
-	r.proxy.Switch("/mcp", lanes)
+	r.proxy.Switch("/mcp", upstreams)
 	sessions, begun := r.sessions.Load(), r.begun.Load()
 	for end := time.Now().Add(patience); r.begun.Load() < begun+20; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -142,17 +142,17 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := named(t, speak[0], "a"), named(t, speak[1], "b")
-			lanes, p, endpoint := inLanes(t, func(context.Context) {}, a, b)
+			upstreams, p, endpoint := inLanes(t, func(context.Context) {}, a, b)
 			ctx, stop := context.WithCancel(t.Context())
 			r := &rollout{
 				t: t, proxy: p, endpoint: endpoint, ctx: ctx,
-				contents: map[string]*proxy.Upstream{"a": lanes[0], "b": lanes[1]},
+				contents: map[string]*proxy.Upstream{"a": upstreams[0], "b": upstreams[1]},
 				end:      map[string]func(){"a": func() {}, "b": func() {}},
 			}
 			defer r.callers.Wait()
 			defer stop()
 			r.phase.Store("a")
-			p.Switch("/mcp", proxy.Lanes{Active: lanes[0], Stated: true})
+			p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Stated: true})
 			if speak[0] == legacyOnly {
 				r.stays("a")
 			}
@@ -177,7 +177,7 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 			if seen := r.told(1).SessionSeen; speak[1] == legacyOnly && seen.IsZero() {
 				t.Error("no session of b was seen")
 			}
-			p.Switch("/mcp", proxy.Lanes{Active: lanes[0], Stated: true})
+			p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Stated: true})
 			b.CloseClientConnections()
 			b.Close()
 			r.to("a")
@@ -192,13 +192,13 @@ func TestATranslatedCallAtAProxyWhoseStatusIsOld(t *testing.T) {
 			t.Run(fmt.Sprint(name, next), func(t *testing.T) {
 				a, b := named(t, legacyOnly, "a"), named(t, next, "b")
 				var p *proxy.Proxy
-				var lanes []*proxy.Upstream
+				var upstreams []*proxy.Upstream
 				var looks atomic.Int32
-				lanes, p, endpoint := inLanes(t, func(context.Context) {
+				upstreams, p, endpoint := inLanes(t, func(context.Context) {
 					looks.Add(1)
-					p.Switch("/mcp", proxy.Lanes{Active: lanes[1], Stated: true})
+					p.Switch("/mcp", proxy.Upstreams{Active: upstreams[1], Stated: true})
 				}, a, b)
-				p.Switch("/mcp", proxy.Lanes{Active: lanes[0], Others: lanes[1:], Stated: true})
+				p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Others: upstreams[1:], Stated: true})
 				call := modern("1", "tools/call", `"name":"who","arguments":{}`, "")
 				if known {
 					if status, got := send(t, endpoint, call, asModern("tools/call", "who")...); status != http.StatusOK {
@@ -225,19 +225,19 @@ func TestACallThatWaitsForItsClientAtTheSwitch(t *testing.T) {
 	for name, gone := range map[string]bool{"where it waits": false, "which is gone": true} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newBackend(t, legacyOnly), newBackend(t, legacyOnly)
-			lanes, p, endpoint := inLanes(t, nil, a, b)
+			upstreams, p, endpoint := inLanes(t, nil, a, b)
 			r := &rollout{t: t, proxy: p}
-			p.Switch("/mcp", proxy.Lanes{Active: lanes[0], Others: lanes[1:], Stated: true})
+			p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Others: upstreams[1:], Stated: true})
 			_, asked := send(t, endpoint, asking("1", ""), asModern("tools/call", "ask")...)
 			if asked.Result["resultType"] != "input_required" {
 				t.Fatalf("%+v", asked)
 			}
-			p.Switch("/mcp", proxy.Lanes{Active: lanes[1], Others: lanes[:1], Stated: true})
+			p.Switch("/mcp", proxy.Upstreams{Active: upstreams[1], Others: upstreams[:1], Stated: true})
 			if got := r.told(0).InFlight; got != 1 {
 				t.Errorf("%d calls are on their way", got)
 			}
 			if gone {
-				p.Switch("/mcp", proxy.Lanes{Active: lanes[1], Stated: true})
+				p.Switch("/mcp", proxy.Upstreams{Active: upstreams[1], Stated: true})
 			}
 			state := fmt.Sprintf(`,"requestState":%q,"inputResponses":{"input":{"action":"accept","content":{"name":"Ada"}}}`,
 				asked.Result["requestState"])

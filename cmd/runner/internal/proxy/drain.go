@@ -63,7 +63,7 @@ func (p *Proxy) Drain(server *http.Server, times DrainTimes) {
 	defer cancelLast()
 	var ending sync.WaitGroup
 	for _, t := range p.targets {
-		for _, u := range t.lanes.Load().all() {
+		for _, u := range t.upstreams.Load().all() {
 			ending.Go(func() { u.endSessions(last) })
 		}
 	}

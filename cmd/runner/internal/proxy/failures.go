@@ -42,9 +42,9 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 	case flight.lost(err), flight.route.own != "" && unsent(err) && t.retired(flight.ctx, flight.route.to):
 		return errSessionGone
 	}
-	to := cmp.Or(flight.route.to, t.lanes.Load().Active)
+	to := cmp.Or(flight.route.to, t.upstreams.Load().Active)
 	if to == nil {
-		return errNoLane
+		return errNoUpstream
 	}
 	return t.unreached(to, err)
 }

@@ -60,7 +60,7 @@ func (p *Proxy) Metrics() []prometheus.Collector {
 		gauge("freehold_proxy_backend_reachable",
 			"1 once the backend has answered, and 0 while the last call could not connect to it.", func() float64 {
 				for _, t := range p.targets {
-					if to := t.lanes.Load().Active; to == nil || !to.reachable() {
+					if to := t.upstreams.Load().Active; to == nil || !to.reachable() {
 						return 0
 					}
 				}

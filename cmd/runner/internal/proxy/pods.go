@@ -290,7 +290,7 @@ func (p *pods) among(known []netip.Addr, pod netip.Addr) bool {
 // listen that the API server has, since a pod that refuses connections may be newer than the resolver's answer. One of
 // which it has never said anything is a new one, or of this proxy's own content, or ends. Where the pod may have a
 // bridge that comes first: whoever listens there is one, and at another port its server may listen past it.
-func (p *pods) candidates(pod netip.Addr) (places []netip.AddrPort) {
+func (p *pods) candidates(pod netip.Addr) (addresses []netip.AddrPort) {
 	if p.portName == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(pod, p.port)}
 	}
@@ -306,11 +306,11 @@ func (p *pods) candidates(pod netip.Addr) (places []netip.AddrPort) {
 		ports = slices.Insert(ports, 0, runconfig.BridgePort)
 	}
 	for _, port := range ports {
-		if place := netip.AddrPortFrom(pod, port); port != 0 && !slices.Contains(places, place) {
-			places = append(places, place)
+		if address := netip.AddrPortFrom(pod, port); port != 0 && !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
 		}
 	}
-	return places
+	return addresses
 }
 
 // addressOf is where a session is called: where it began. An id of a release before does not say the port.

@@ -37,11 +37,11 @@ type route struct {
 }
 
 // route sends each request on to where its session is. It comes after who calls has been found out.
-func (t *target) route(way *way, next http.Handler) http.Handler {
+func (t *target) route(on *lane, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := flightOf(r.Context())
 		var fault *jsonrpc.Fault
-		if f.route, fault = t.findRoute(r, way.holds.Load(), f.internal); fault != nil {
+		if f.route, fault = t.findRoute(r, on.holds.Load(), f.internal); fault != nil {
 			Answer(w, fault, nil)
 			return
 		}
@@ -117,7 +117,7 @@ func (t *target) outlived(to *Upstream, s session.Session, now time.Time) bool {
 	if t.switching.hasLeft(s.Content) {
 		return true
 	}
-	if t.lanes.Load().Stated {
+	if t.upstreams.Load().Stated {
 		return to.Alone
 	}
 	return now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime

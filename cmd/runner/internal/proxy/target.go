@@ -27,8 +27,8 @@ type Config struct {
 	ServerUID, Own string
 	// Upstream is where calls go until Switch says it. Nil is nowhere: they are refused until then.
 	Upstream *Upstream
-	// Look, if not nil, has what the server's status says read anew, and told by Switch, before it returns.
-	Look func(context.Context)
+	// Refresh, if not nil, has what the server's status says read anew, and told by Switch, before it returns.
+	Refresh func(context.Context)
 	// AllowedOrigins are values of the Origin header that are let in.
 	AllowedOrigins []string
 	// Hosts are host names, without port, by which this proxy is known: under
@@ -69,8 +69,8 @@ type target struct {
 	proxy   *Proxy
 	config  Config
 	origins *origins
-	// lanes are where calls go from now on: others may replace them. The stage lane reads them, once for a call.
-	lanes     atomic.Pointer[Lanes]
+	// upstreams are where calls go from now on: others may replace them. The stage pick reads them, once for a call.
+	upstreams atomic.Pointer[Upstreams]
 	switching switching
 	reverse   *httputil.ReverseProxy
 	// chain is all stages but those of the process, and inside the same without who may call and what, for questions of
@@ -96,16 +96,16 @@ func newTarget(p *Proxy, config Config) *target {
 		// broke; both are in the caller's hands already.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	t.lanes.Store(&Lanes{})
+	t.upstreams.Store(&Upstreams{})
 	if config.Upstream != nil {
 		t.config.Own = cmp.Or(config.Own, config.Upstream.Hash)
-		t.switchTo(&Lanes{Active: config.Upstream})
+		t.switchTo(&Upstreams{Active: config.Upstream})
 	}
 	chain := func(to http.Handler, authenticate, admit, authorize pipeline.Stage) http.Handler {
 		return pipeline.Chain(to, t.gate, t.track, authenticate, admit, authorize)
 	}
-	t.chain = chain(t.lane(false), config.Authenticate, t.admit, config.Authorize)
-	t.inside, t.own = chain(t.lane(false), insider, nil, nil), chain(t.lane(true), insider, nil, nil)
+	t.chain = chain(t.pick(false), config.Authenticate, t.admit, config.Authorize)
+	t.inside, t.own = chain(t.pick(false), insider, nil, nil), chain(t.pick(true), insider, nil, nil)
 	return t
 }
 
@@ -113,7 +113,7 @@ func newTarget(p *Proxy, config Config) *target {
 func (t *target) prepare(u *Upstream) {
 	u.standard = t.proxy.process.StandardClient
 	translate := func(next http.Handler) http.Handler { return t.translate(u, next) }
-	route := func(next http.Handler) http.Handler { return t.route(u.way, next) }
+	route := func(next http.Handler) http.Handler { return t.route(u.lane, next) }
 	u.stages = pipeline.Chain(t.reverse, translate, route, offerTakeover)
 }
 

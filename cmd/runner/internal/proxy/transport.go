@@ -75,8 +75,8 @@ func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, e
 	for pause := remote.FirstPause; ; pause = min(2*pause, remote.LastPause) {
 		pods, err := u.pods.next(request.Context(), age)
 		for _, pod := range pods {
-			for _, place := range u.pods.candidates(pod) {
-				f.began, request.URL.Host = place, place.String()
+			for _, address := range u.pods.candidates(pod) {
+				f.began, request.URL.Host = address, address.String()
 				body.again()
 				var response *http.Response
 				if response, err = u.young().RoundTrip(request); err == nil || !undialled(err) {

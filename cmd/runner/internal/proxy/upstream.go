@@ -14,11 +14,11 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
-// Upstream is content of a backend, or a server elsewhere, and the way there: it is replaced as a whole. Make it with
-// Service, Fixed, Elsewhere or Peers, and other content in the same place with Holds.
+// Upstream is content of a backend, or a server elsewhere, and the lane there: it is replaced as a whole. Make it with
+// Service, Fixed, Elsewhere or Peers, and other content in the same slot with Holds.
 type Upstream struct {
 	Content
-	*way
+	*lane
 	// use is what clients have of this content.
 	use *use
 }
@@ -39,8 +39,8 @@ type Content struct {
 	Alone bool
 }
 
-// way leads to an upstream, whatever content is there. It carries requests on connections of its own.
-type way struct {
+// lane is the way to a slot, or to a server elsewhere, whatever content is there. It carries requests on connections of its own.
+type lane struct {
 	url    *url.URL                    // scheme and host:port, as the upstream is told (Host)
 	pods   *pods                       // that keep sessions; nil for a server elsewhere, which keeps them itself
 	remote *remote.Server              // nil unless the server is elsewhere
@@ -58,15 +58,15 @@ type way struct {
 	// answered is whether it has answered since the start, and unreachable whether the last request found nobody.
 	answered, unreachable atomic.Bool
 
-	// stages are those of a call behind the choice of a lane, nil before they are made; translator is among them, nil for
+	// stages are those of a call behind the choice of an upstream, nil before they are made; translator is among them, nil for
 	// none, and holds is the content that they find.
 	stages     http.Handler
 	translator Translator
 	holds      atomic.Pointer[Upstream]
 }
 
-// Holds is other content in the place of that which was there.
-func (u *Upstream) Holds(content Content) *Upstream { return &Upstream{Content: content, way: u.way} }
+// Holds is other content on the lane of that which was there.
+func (u *Upstream) Holds(content Content) *Upstream { return &Upstream{Content: content, lane: u.lane} }
 
 // Service is a backend behind a Service, whose host:port backends are told, and whole is the same for a resolver. Pods
 // is the host:port whose addresses are those of the pods that are ready. A pod may listen on another port than that, as
@@ -97,7 +97,7 @@ func Peers(self netip.AddrPort, keys *session.Keys) *Upstream {
 }
 
 func newUpstream(to *url.URL, pods *pods, dialer *remote.Dialer) *Upstream {
-	return &Upstream{way: &way{
+	return &Upstream{lane: &lane{
 		url: to, pods: pods, dialer: dialer, life: connectionLife, handshake: peerHandshake,
 	}}
 }

@@ -36,7 +36,7 @@ func TestACallEndsWhereItWasRoutedTo(t *testing.T) {
 	}
 	next := fixed(t, after.URL)
 	next.Hash = "fedcba9876543210"
-	b.proxy.Switch("/mcp", Lanes{Active: next})
+	b.proxy.Switch("/mcp", Upstreams{Active: next})
 	if got := text(t, b.call(http.MethodPost, "/mcp", "x")); got != "after" {
 		t.Errorf("the next call is answered by %q", got)
 	}

@@ -76,15 +76,15 @@ func (u *Upstream) told(now time.Time) runconfig.ContentUse {
 func (p *Proxy) Routing(path string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		t, now := p.targets[path], time.Now()
-		lanes := t.lanes.Load()
+		upstreams := t.upstreams.Load()
 		told := runconfig.Routing{
 			ServerUID: t.config.ServerUID, Since: p.started.UTC().Truncate(time.Second), Contents: []runconfig.ContentUse{},
 		}
-		if lanes.Stated {
-			a := lanes.Active
+		if upstreams.Stated {
+			a := upstreams.Active
 			told.Active = &runconfig.RoutedContent{Slot: a.Slot, Hash: a.Hash, Generation: a.Generation}
 		}
-		for _, u := range lanes.all() {
+		for _, u := range upstreams.all() {
 			told.Contents = append(told.Contents, u.told(now))
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -68,7 +68,7 @@ func TestNamesOfOurs(t *testing.T) {
 		}
 	}
 	to := made(t, Config{Run: run})
-	first := to.place(workload.Slot1, v1alpha1.BackendContent{}).upstream.Host()
+	first := to.slotAt(workload.Slot1, v1alpha1.BackendContent{}).upstream.Host()
 	if first != "echo-backend:9443" || to.Endpoint() != "http://echo-proxy.team.svc:8000/mcp" {
 		t.Errorf("got backend %s, endpoint %s", first, to.Endpoint())
 	}

@@ -23,7 +23,7 @@ type pointer struct {
 }
 
 // read is the pointer that a process of this pod has kept of a server, empty where there is none that can be read.
-func (s *places) read(uid string) pointer {
+func (s *slots) read(uid string) pointer {
 	if s.file == "" {
 		return pointer{}
 	}
@@ -43,7 +43,7 @@ func (s *places) read(uid string) pointer {
 
 // keep writes a pointer that is another one than was written last. Without it a proxy serves as well, until it starts
 // again.
-func (s *places) keep(now pointer) {
+func (s *slots) keep(now pointer) {
 	if reflect.DeepEqual(now, s.now) {
 		return
 	}
@@ -56,7 +56,7 @@ func (s *places) keep(now pointer) {
 }
 
 // write replaces the file as a whole.
-func (s *places) write(now pointer) error {
+func (s *slots) write(now pointer) error {
 	data, err := json.Marshal(now)
 	if err != nil {
 		return fmt.Errorf("encoding the pointer: %w", err)

@@ -28,7 +28,7 @@ func starts(t *testing.T, state string, log *slog.Logger, change ...func(*runcon
 		t.Fatal(err)
 	}
 	front := proxy.New(proxy.Process{}, map[string]proxy.Config{"/mcp": config})
-	to.Follow(func(lanes proxy.Lanes) { front.Switch("/mcp", lanes) }, nil, log)
+	to.Follow(func(upstreams proxy.Upstreams) { front.Switch("/mcp", upstreams) }, nil, log)
 	return to, front
 }
 

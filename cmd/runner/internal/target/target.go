@@ -48,9 +48,9 @@ type Target struct {
 	public  *url.URL
 	// keys are those of the server's sessions.
 	keys *session.Keys
-	// places are where the backend is. Upstream is where calls go of a server whose status does not say it; slotted says
+	// slots are where the backend is. Upstream is where calls go of a server whose status does not say it; slotted says
 	// that there is none, since the status does.
-	places   places
+	slots    slots
 	upstream *proxy.Upstream
 	slotted  bool
 	// remote is the server elsewhere, nil for one with a backend.
@@ -68,9 +68,9 @@ func New(config Config) (*Target, error) {
 		domains: domainsOf(config.Resolv, run.Server.Namespace),
 		keys:    session.Follow(config.KeysDir, run.Proxy.SessionSecret, run.Server.UID),
 	}
-	t.places.known = map[workload.Slot]*place{workload.Slot1: {}}
+	t.slots.known = map[workload.Slot]*slot{workload.Slot1: {}}
 	if config.StateDir != "" {
-		t.places.file = filepath.Join(config.StateDir, pointerFile)
+		t.slots.file = filepath.Join(config.StateDir, pointerFile)
 	}
 	var err error
 	if t.public, err = url.Parse(run.Proxy.PublicURL); err != nil {
@@ -96,7 +96,7 @@ func New(config Config) (*Target, error) {
 		t.upstream = proxy.Fixed(to)
 	default:
 		t.slotted = true
-		clear(t.places.known)
+		clear(t.slots.known)
 	}
 	return t, nil
 }
@@ -131,7 +131,7 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 		Log:                   log,
 	}
 	if t.slotted {
-		config.Look = t.look
+		config.Refresh = t.refresh
 	} else {
 		t.upstream.Content = proxy.Content{Hash: config.Own, Bridged: t.config.Run.Bridged()}
 	}

@@ -25,8 +25,8 @@ var hashes = []string{"0123456789abcdef", "fedcba9876543210"}
 
 // inLanes is a proxy in front of two backends, each with a translator of its own.
 func inLanes(
-	t *testing.T, look func(context.Context), of ...*backend,
-) (lanes []*proxy.Upstream, p *proxy.Proxy, endpoint string) {
+	t *testing.T, refresh func(context.Context), of ...*backend,
+) (upstreams []*proxy.Upstream, p *proxy.Proxy, endpoint string) {
 	t.Helper()
 	for i, b := range of {
 		at, err := url.Parse(b.URL)
@@ -35,14 +35,14 @@ func inLanes(
 		}
 		u := proxy.Fixed(at)
 		u.Content = proxy.Content{Hash: hashes[i], Slot: int32(i + 1), Alone: true} //nolint:gosec // few
-		lanes = append(lanes, u)
+		upstreams = append(upstreams, u)
 	}
 	keys, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	if err := os.WriteFile(filepath.Join(keys, "current"), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p = proxy.New(proxy.Process{Log: log}, map[string]proxy.Config{"/mcp": {
-		ServerUID: "uid-1", Upstream: lanes[0], Look: look, Keys: session.Follow(keys, "echo-session", "uid-1"), Log: log,
+		ServerUID: "uid-1", Upstream: upstreams[0], Refresh: refresh, Keys: session.Follow(keys, "echo-session", "uid-1"), Log: log,
 		Translate: func(_ *proxy.Upstream, next, send http.Handler) proxy.Translator {
 			return era.New(era.Config{Caller: func(*http.Request) string { return "" }, Log: log}, next, send)
 		},
@@ -51,16 +51,16 @@ func inLanes(
 	server.Config = p.Server()
 	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	return lanes, p, server.URL + "/mcp"
+	return upstreams, p, server.URL + "/mcp"
 }
 
 // Content of one era takes over from content of the other: clients of both eras find the one that gets the calls, and
 // who has a session with the other keeps it until that is gone.
 func TestContentOfAnotherEraTakesOver(t *testing.T) {
 	before, after := newBackend(t, legacyOnly), newBackend(t, modernOnly)
-	lanes, p, endpoint := inLanes(t, nil, before, after)
-	first, second := lanes[0], lanes[1]
-	p.Switch("/mcp", proxy.Lanes{Active: first, Others: []*proxy.Upstream{second}, Stated: true})
+	upstreams, p, endpoint := inLanes(t, nil, before, after)
+	first, second := upstreams[0], upstreams[1]
+	p.Switch("/mcp", proxy.Upstreams{Active: first, Others: []*proxy.Upstream{second}, Stated: true})
 
 	call := func(client *mcp.ClientSession, name string) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestContentOfAnotherEraTakesOver(t *testing.T) {
 		t.Errorf("what is not to get calls yet has got %d requests", n)
 	}
 
-	p.Switch("/mcp", proxy.Lanes{Active: second, Others: []*proxy.Upstream{first}, Stated: true})
+	p.Switch("/mcp", proxy.Upstreams{Active: second, Others: []*proxy.Upstream{first}, Stated: true})
 	call(newer, "as it is")
 	to("a modern client", 0, 1)
 	call(legacy, "a session of before")
@@ -101,7 +101,7 @@ func TestContentOfAnotherEraTakesOver(t *testing.T) {
 	to("a legacy client that comes", 0, 1)
 
 	ended := len(before.got(http.MethodDelete))
-	p.Switch("/mcp", proxy.Lanes{Active: second, Stated: true})
+	p.Switch("/mcp", proxy.Upstreams{Active: second, Stated: true})
 	for end := time.Now().Add(patience); len(before.got(http.MethodDelete)) == ended; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the session that the proxy held is not ended")

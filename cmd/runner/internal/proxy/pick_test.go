@@ -53,14 +53,14 @@ func twoOf(t *testing.T, change ...func(*Config)) *twoContents {
 
 // to has the calls go to one of the contents, while the other is there too.
 func (two *twoContents) to(active int) {
-	two.proxy.Switch("/mcp", Lanes{
+	two.proxy.Switch("/mcp", Upstreams{
 		Active: two.contents[active], Others: []*Upstream{two.contents[1-active]}, Stated: true,
 	})
 }
 
 // alone has one of the contents be all that there is.
 func (two *twoContents) alone(active int) {
-	two.proxy.Switch("/mcp", Lanes{Active: two.contents[active], Stated: true})
+	two.proxy.Switch("/mcp", Upstreams{Active: two.contents[active], Stated: true})
 }
 
 // end ends a content's pods, its Services and all connections.
@@ -182,7 +182,7 @@ func TestSessionsOfContentThatIsTornDownUnseen(t *testing.T) {
 	var looks atomic.Int32
 	var two *twoContents
 	two = twoOf(t, func(c *Config) {
-		c.Look = func(context.Context) {
+		c.Refresh = func(context.Context) {
 			looks.Add(1)
 			two.alone(1)
 		}
@@ -195,7 +195,7 @@ func TestSessionsOfContentThatIsTornDownUnseen(t *testing.T) {
 	two.upstream.pods.tried = time.Time{}
 	two.upstream.pods.now = func() time.Time { return time.Now().Add(2 * dnsMemory) }
 	s := &two.target.switching
-	s.asked, s.pause = time.Now().Add(-lookPause+50*time.Millisecond), mostPause
+	s.asked, s.pause = time.Now().Add(-refreshPause+50*time.Millisecond), mostPause
 	wantFault(t, two.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 	if looks.Load() != 1 {
 		t.Errorf("it looked %d times", looks.Load())
@@ -257,13 +257,13 @@ func TestSessionsOfContentThatIsReplacedInItsPlace(t *testing.T) {
 	two.alone(0)
 	id, _ := two.open()
 	next := two.contents[0].Holds(Content{Hash: hashes[1], Slot: 1, Path: "/mcp"})
-	two.proxy.Switch("/mcp", Lanes{Active: next, Stated: true})
+	two.proxy.Switch("/mcp", Upstreams{Active: next, Stated: true})
 	two.upstream.pods.now = func() time.Time { return time.Now().Add(2 * rolloutTime) }
 	two.proxy.started = time.Now().Add(-2 * rolloutTime)
 	answered(t, two.in(id, http.MethodPost, "x"))
 	newer, _ := two.open()
 	next = next.Holds(Content{Hash: hashes[1], Slot: 1, Path: "/mcp", Alone: true})
-	two.proxy.Switch("/mcp", Lanes{Active: next, Stated: true})
+	two.proxy.Switch("/mcp", Upstreams{Active: next, Stated: true})
 	wantFault(t, two.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 	answered(t, two.in(newer, http.MethodPost, "x"))
 }
@@ -282,7 +282,7 @@ func TestAProxyWhoseStatusIsOld(t *testing.T) {
 					})
 				}
 			}
-			c.Look = func(context.Context) {
+			c.Refresh = func(context.Context) {
 				looks.Add(1)
 				two.alone(1)
 			}
@@ -320,7 +320,7 @@ func TestAProxyWhoseStatusIsOld(t *testing.T) {
 // The server is not read for each call that finds nobody.
 func TestAProxyLooksNowAndThen(t *testing.T) {
 	var looks atomic.Int32
-	two := twoOf(t, func(c *Config) { c.Look = func(context.Context) { looks.Add(1) } })
+	two := twoOf(t, func(c *Config) { c.Refresh = func(context.Context) { looks.Add(1) } })
 	two.alone(0)
 	two.end(0)
 	two.upstream.pods.tried = time.Time{}
@@ -343,7 +343,7 @@ func TestAProxyLooksNowAndThen(t *testing.T) {
 	}
 	call(1)
 	s := &two.target.switching
-	for want := lookPause; want < mostPause; want *= 2 {
+	for want := refreshPause; want < mostPause; want *= 2 {
 		if s.pause != want {
 			t.Errorf("the pause is %s, want %s", s.pause, want)
 		}
@@ -416,7 +416,7 @@ func TestAProxyTellsWhereItsCallsGo(t *testing.T) {
 		t.Errorf("with a session: %+v", got)
 	}
 	ago := time.Now().Add(-time.Hour).Unix()
-	of := two.target.lanes.Load().Others[0].use
+	of := two.target.upstreams.Load().Others[0].use
 	of.last.Store(ago)
 	if got := two.told().Of(hashes[0]).SessionSeen.Unix(); got != ago {
 		t.Errorf("it was seen at %d, want %d", got, ago)

@@ -35,7 +35,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config Config
 		seen   []backend.Standing
-		want   string // the lanes at last, the active first, and whether its way is another one than at first
+		want   string // the upstreams at last, the active first, and whether its lane is another one than at first
 	}{
 		"nothing was seen": {seen: []backend.Standing{{}}},
 		"no pointer":       {seen: []backend.Standing{{Slots: both("old", "")}}},
@@ -56,7 +56,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 			seen: []backend.Standing{{Assumed: &next}, {Slots: both("old", "next")}}, want: "assumed " + nextLane + " alone",
 		},
 		"what was assumed before is said": {
-			seen: []backend.Standing{{Assumed: &next}, {Active: &old}}, want: oldLane + "; a new way",
+			seen: []backend.Standing{{Assumed: &next}, {Active: &old}}, want: oldLane + "; a new lane",
 		},
 		"what is assumed after it was said": {
 			seen: []backend.Standing{{Active: &old}, {Assumed: &next}}, want: oldLane,
@@ -65,7 +65,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 			seen: []backend.Standing{
 				{Active: &same, Others: others(next)}, {Active: &same, Others: others(tried)}, {Active: &tried},
 			},
-			want: "2 tried at echo-slot2:9443/mcp; a new way",
+			want: "2 tried at echo-slot2:9443/mcp; a new lane",
 		},
 		"a candidate": {
 			seen: []backend.Standing{{Active: &old, Others: others(next)}},
@@ -73,7 +73,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 		},
 		"the switch": {
 			seen: []backend.Standing{{Active: &old, Others: others(next)}, {Active: &next, Others: others(old)}},
-			want: nextLane + ", " + oldLane + "; a new way",
+			want: nextLane + ", " + oldLane + "; a new lane",
 		},
 		"what is older than what is known": {
 			seen: []backend.Standing{{Active: &next, Others: others(old)}, {Active: &old}},
@@ -99,7 +99,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 		},
 		"the first slot was gone": {
 			seen: []backend.Standing{{Active: &old}, {Active: &next}, {Active: &third}},
-			want: "1 third at echo-backend:9443/mcp bridged; a new way",
+			want: "1 third at echo-backend:9443/mcp bridged; a new lane",
 		},
 		"the status is lost": {
 			seen: []backend.Standing{{Active: &next}, {}}, want: nextLane,
@@ -114,9 +114,9 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 		front := proxy.New(proxy.Process{}, map[string]proxy.Config{"/mcp": config})
 		var first *proxy.Upstream
 		got := ""
-		to.Follow(func(lanes proxy.Lanes) {
+		to.Follow(func(upstreams proxy.Upstreams) {
 			var told []string
-			for _, u := range append([]*proxy.Upstream{lanes.Active}, lanes.Others...) {
+			for _, u := range append([]*proxy.Upstream{upstreams.Active}, upstreams.Others...) {
 				lane := fmt.Sprintf("%d %s at %s%s", u.Slot, u.Hash, u.Host(), u.Path)
 				if u.Bridged {
 					lane += " bridged"
@@ -126,15 +126,15 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 				}
 				told = append(told, lane)
 			}
-			now := to.places.known[workload.Slot(lanes.Active.Slot)].upstream
+			now := to.slots.known[workload.Slot(upstreams.Active.Slot)].upstream
 			if first = cmp.Or(first, now); now != first {
-				told[len(told)-1] += "; a new way"
+				told[len(told)-1] += "; a new lane"
 			}
-			if !lanes.Stated {
+			if !upstreams.Stated {
 				told[0] = "assumed " + told[0]
 			}
 			got = strings.Join(told, ", ")
-			front.Switch("/mcp", lanes)
+			front.Switch("/mcp", upstreams)
 		}, nil, slog.New(slog.DiscardHandler))
 		for _, standing := range tc.seen {
 			to.Observe(standing)
@@ -159,7 +159,7 @@ func TestWhatRunsIsKnownOfEachSlot(t *testing.T) {
 		runs string
 		port int32
 	}{1: {"a", 8080}, 2: {era.Mixed, 9441}} {
-		p := to.places.known[slot]
+		p := to.slots.known[slot]
 		u := p.upstream.Holds(proxy.Content{Slot: int32(slot)})
 		if got := to.runsAt(u)(); got != want.runs || p.openPort.Load() != want.port {
 			t.Errorf("slot %d: %q at port %d", slot, got, p.openPort.Load())

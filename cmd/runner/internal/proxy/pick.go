@@ -17,8 +17,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
-// Lanes are the contents of a target's backend: they are replaced as a whole.
-type Lanes struct {
+// Upstreams are the contents of a target's backend: they are replaced as a whole.
+type Upstreams struct {
 	// Active gets what has no session, and what begins one.
 	Active *Upstream
 	// Others have the sessions that began there. Else only the process itself calls them.
@@ -28,15 +28,15 @@ type Lanes struct {
 }
 
 // all are none before the first is known.
-func (l *Lanes) all() []*Upstream {
+func (l *Upstreams) all() []*Upstream {
 	if l.Active == nil {
 		return nil
 	}
 	return append([]*Upstream{l.Active}, l.Others...)
 }
 
-// of is the lane of content, nil where that is none of these.
-func (l *Lanes) of(content [8]byte) *Upstream {
+// of is the upstream of content, nil where that is none of these.
+func (l *Upstreams) of(content [8]byte) *Upstream {
 	for _, u := range l.all() {
 		if session.Content(u.Hash) == content {
 			return u
@@ -45,9 +45,9 @@ func (l *Lanes) of(content [8]byte) *Upstream {
 	return nil
 }
 
-// leadsTo reports whether one of the lanes is in the same place as another upstream, whatever content is there.
-func (l *Lanes) leadsTo(to *Upstream) bool {
-	return slices.ContainsFunc(l.all(), func(u *Upstream) bool { return u.way == to.way })
+// leadsTo reports whether one of them is on the lane of another upstream, whatever content is there.
+func (l *Upstreams) leadsTo(to *Upstream) bool {
+	return slices.ContainsFunc(l.all(), func(u *Upstream) bool { return u.lane == to.lane })
 }
 
 // switching is where a target's calls go.
@@ -59,33 +59,33 @@ type switching struct {
 	pause time.Duration
 	// used has what clients have of contents, by their hash, also of those that come again.
 	used map[string]*use
-	// left are contents whose place has gone.
+	// left are contents whose lane has gone.
 	left map[[8]byte]bool
 }
 
 // mostUsed is of how many contents more is known than that of those which take calls.
 const mostUsed = 16
 
-// Switch has the calls of a target go by other lanes from now on. Calls that are on their way end where they are.
-func (p *Proxy) Switch(path string, lanes Lanes) { p.targets[path].switchTo(&lanes) }
+// Switch has the calls of a target go by other upstreams from now on. Calls that are on their way end where they are.
+func (p *Proxy) Switch(path string, upstreams Upstreams) { p.targets[path].switchTo(&upstreams) }
 
 // Calls reports whether a content is among those of the target at a path.
 func (p *Proxy) Calls(path, hash string) bool {
-	return p.targets[path].lanes.Load().of(session.Content(hash)) != nil
+	return p.targets[path].upstreams.Load().of(session.Content(hash)) != nil
 }
 
-func (t *target) switchTo(lanes *Lanes) {
+func (t *target) switchTo(upstreams *Upstreams) {
 	s := &t.switching
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := t.lanes.Load()
+	before := t.upstreams.Load()
 	if s.used == nil || len(s.used) > mostUsed {
 		s.used, s.left = map[string]*use{}, map[[8]byte]bool{}
 		for _, u := range before.all() {
 			s.used[u.Hash] = u.use
 		}
 	}
-	for _, u := range lanes.all() {
+	for _, u := range upstreams.all() {
 		u.use = cmp.Or(u.use, s.used[u.Hash], new(use))
 		s.used[u.Hash] = u.use
 		delete(s.left, session.Content(u.Hash))
@@ -95,30 +95,30 @@ func (t *target) switchTo(lanes *Lanes) {
 		u.holds.Store(u)
 	}
 	for _, u := range before.all() {
-		if !lanes.leadsTo(u) {
-			if lanes.of(session.Content(u.Hash)) == nil {
+		if !upstreams.leadsTo(u) {
+			if upstreams.of(session.Content(u.Hash)) == nil {
 				s.left[session.Content(u.Hash)] = true
 			}
 			defer func() { go u.close() }() // its calls find the others first
 		}
 	}
-	t.lanes.Store(lanes)
-	if before.Active != nil && before.Active.way != lanes.Active.way {
+	t.upstreams.Store(upstreams)
+	if before.Active != nil && before.Active.lane != upstreams.Active.lane {
 		s.pause = 0
 		// It has been ready for long enough to get the calls: what finds nobody there waits, as for a pod that is replaced,
 		// until every node has heard of it.
-		lanes.Active.dialer.Present.Store(true)
+		upstreams.Active.dialer.Present.Store(true)
 	}
 }
 
-// hasLeft reports whether content is known to have gone with its place.
+// hasLeft reports whether content is known to have gone with its lane.
 func (s *switching) hasLeft(content [8]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left[content]
 }
 
-// lastCalls is how long calls that are on their way to a place which has gone may take: its pods end them earlier.
+// lastCalls is how long calls that are on their way on a lane that has gone may take: its pods end them earlier.
 const lastCalls = 10 * time.Minute
 
 // close ends what is kept for later calls, once no calls come any more, and those that are on their way have ended.
@@ -136,24 +136,24 @@ func (u *Upstream) close() {
 const closePause = 100 * time.Millisecond
 
 // endSessions ends those that a translator holds.
-func (w *way) endSessions(ctx context.Context) {
-	if w.translator != nil {
-		w.translator.Close(ctx)
+func (l *lane) endSessions(ctx context.Context) {
+	if l.translator != nil {
+		l.translator.Close(ctx)
 	}
 }
 
-// lane passes a call on to its lane: that of its session, else the active one. A call that begins and finds nobody
+// pick passes a call on to its upstream: that of its session, else the active one. A call that begins and finds nobody
 // there goes on to the content that has taken over: nothing of it has been sent. Own are questions of the process for
-// its own content, which go there if that is one of the lanes.
-func (t *target) lane(own bool) http.Handler {
+// its own content, which go there if that is one of the upstreams.
+func (t *target) pick(own bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		to, answered := t.laneOf(w, r, own)
+		to, answered := t.pickUpstream(w, r, own)
 		if answered {
 			return
 		}
 		f := flightOf(r.Context())
 		f.uses(to.use)
-		if ids, _ := sessionIDs(r, false); t.config.Look == nil || f.inside || len(ids) > 0 {
+		if ids, _ := sessionIDs(r, false); t.config.Refresh == nil || f.inside || len(ids) > 0 {
 			to.serve(w, r)
 			return
 		}
@@ -196,8 +196,8 @@ func nobody(answer []byte) bool {
 	return code == strconv.Itoa(CodeBackendUnreachable) || code == strconv.Itoa(CodeBackendStarting)
 }
 
-// errNoLane is what a client is told before it is known where calls go.
-var errNoLane = func() *jsonrpc.Fault {
+// errNoUpstream is what a client is told before it is known where calls go.
+var errNoUpstream = func() *jsonrpc.Fault {
 	f := jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
 		"BackendStarting: the proxy has not read yet to which content of the backend calls go").
 		Because(v1alpha1.ReasonNotAsked, "the proxy has not read the server's status yet")
@@ -205,36 +205,36 @@ var errNoLane = func() *jsonrpc.Fault {
 	return f
 }()
 
-// laneOf is the lane of a call. Where there is none the call has been answered.
-func (t *target) laneOf(w http.ResponseWriter, r *http.Request, own bool) (to *Upstream, answered bool) {
-	lanes := t.lanes.Load()
-	if lanes.Active == nil {
-		Answer(w, errNoLane, nil)
+// pickUpstream is the upstream of a call. Where there is none the call has been answered.
+func (t *target) pickUpstream(w http.ResponseWriter, r *http.Request, own bool) (to *Upstream, answered bool) {
+	upstreams := t.upstreams.Load()
+	if upstreams.Active == nil {
+		Answer(w, errNoUpstream, nil)
 		return nil, true
 	}
-	if len(lanes.Others) == 0 {
-		return lanes.Active, false
+	if len(upstreams.Others) == 0 {
+		return upstreams.Active, false
 	}
 	if own {
-		if to = lanes.of(session.Content(t.config.Own)); to != nil {
+		if to = upstreams.of(session.Content(t.config.Own)); to != nil {
 			return to, false
 		}
 	}
 	ids, _ := sessionIDs(r, false)
 	if len(ids) == 0 {
-		return t.waitsAt(lanes, w, r)
+		return t.waitsAt(upstreams, w, r)
 	}
 	if len(ids) == 1 && t.config.Keys != nil {
 		if s, err := t.config.Keys.Open(callerOf(r), ids[0]); err == nil { // the stage route tells what is wrong with others
-			to = lanes.of(s.Content)
+			to = upstreams.of(s.Content)
 		}
 	}
-	return cmp.Or(to, lanes.Active), false
+	return cmp.Or(to, upstreams.Active), false
 }
 
-// waitsAt is the lane whose translator has a call that its client goes on with, else the active one.
-func (t *target) waitsAt(lanes *Lanes, w http.ResponseWriter, r *http.Request) (to *Upstream, answered bool) {
-	for _, other := range lanes.Others {
+// waitsAt is the upstream whose translator has a call that its client goes on with, else the active one.
+func (t *target) waitsAt(upstreams *Upstreams, w http.ResponseWriter, r *http.Request) (to *Upstream, answered bool) {
+	for _, other := range upstreams.Others {
 		if r.Method != http.MethodPost || other.translator == nil || other.translator.Waiting() == 0 {
 			continue
 		}
@@ -249,30 +249,30 @@ func (t *target) waitsAt(lanes *Lanes, w http.ResponseWriter, r *http.Request) (
 			return other, false
 		}
 	}
-	return lanes.Active, false
+	return upstreams.Active, false
 }
 
 const (
-	// lookPause is how long the server is not read again for calls that find nobody: twice as long each time, up to
-	// mostPause, until calls go elsewhere. lookTime is how long a read may take.
-	lookPause = 2 * time.Second
-	mostPause = time.Minute
-	lookTime  = 2 * time.Second
+	// refreshPause is how long the server is not read again for calls that find nobody: twice as long each time, up to
+	// mostPause, until calls go elsewhere. refreshTime is how long a read may take.
+	refreshPause = 2 * time.Second
+	mostPause    = time.Minute
+	refreshTime  = 2 * time.Second
 )
 
-// look has what the server's status says read from the API server: what was seen of it may be old. It does so once for
-// all calls. Where a session's pod is not found it waits for its turn, which comes after lookPause at most: whether the
+// refresh has what the server's status says read from the API server: what was seen of it may be old. It does so once for
+// all calls. Where a session's pod is not found it waits for its turn, which comes after refreshPause at most: whether the
 // session is gone is to be known, and not guessed.
-func (t *target) look(ctx context.Context, waits bool) {
-	if t.config.Look == nil {
+func (t *target) refresh(ctx context.Context, waits bool) {
+	if t.config.Refresh == nil {
 		return
 	}
 	s := &t.switching
 	done := s.asking.DoChan(strconv.FormatBool(waits), func() (any, error) {
 		if s.turn(waits) {
-			ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+			ctx, cancel := context.WithTimeout(context.Background(), refreshTime)
 			defer cancel()
-			t.config.Look(ctx)
+			t.config.Refresh(ctx)
 		}
 		return nil, nil //nolint:nilnil // what was read has been told
 	})
@@ -288,7 +288,7 @@ func (s *switching) turn(waits bool) bool {
 		s.mu.Lock()
 		pause := s.pause
 		if waits {
-			pause = min(pause, lookPause)
+			pause = min(pause, refreshPause)
 		}
 		left := pause - time.Since(s.asked)
 		if left <= 0 {
@@ -296,7 +296,7 @@ func (s *switching) turn(waits bool) bool {
 			if !waits {
 				pause *= 2
 			}
-			s.pause = min(max(lookPause, pause), mostPause)
+			s.pause = min(max(refreshPause, pause), mostPause)
 		}
 		s.mu.Unlock()
 		if left <= 0 || !waits {
@@ -308,10 +308,10 @@ func (s *switching) turn(waits bool) bool {
 
 // successor is where calls go in place of an upstream where nobody is, nil if that is not known to have one.
 func (t *target) successor(ctx context.Context, of *Upstream) *Upstream {
-	if t.lanes.Load().Active.way == of.way {
-		t.look(ctx, false)
+	if t.upstreams.Load().Active.lane == of.lane {
+		t.refresh(ctx, false)
 	}
-	if active := t.lanes.Load().Active; active.way != of.way {
+	if active := t.upstreams.Load().Active; active.lane != of.lane {
 		return active
 	}
 	return nil
@@ -319,11 +319,11 @@ func (t *target) successor(ctx context.Context, of *Upstream) *Upstream {
 
 // retired reports whether an upstream where nobody is has gone with its sessions.
 func (t *target) retired(ctx context.Context, u *Upstream) bool {
-	if lanes := t.lanes.Load(); lanes.leadsTo(u) {
-		t.look(ctx, lanes.Active.way != u.way)
+	if upstreams := t.upstreams.Load(); upstreams.leadsTo(u) {
+		t.refresh(ctx, upstreams.Active.lane != u.lane)
 	}
-	lanes := t.lanes.Load()
-	return lanes.Stated && !lanes.leadsTo(u)
+	upstreams := t.upstreams.Load()
+	return upstreams.Stated && !upstreams.leadsTo(u)
 }
 
 // routed carries each request to the upstream of its route.

@@ -19,10 +19,10 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// places are where a server has its backend, by slot, as its status names them.
-type places struct {
+// slots are where a server has its backend, by slot, as its status names them.
+type slots struct {
 	mu    sync.Mutex
-	known map[workload.Slot]*place
+	known map[workload.Slot]*slot
 	// now is what is known, which the status has said if stated, and is kept in file. Generation is that of the active
 	// content, which never falls, and active its slot: 0 before it is known.
 	now        pointer
@@ -30,13 +30,13 @@ type places struct {
 	file       string
 	generation int64
 	active     workload.Slot
-	switchTo   func(proxy.Lanes)
-	look       func(context.Context)
+	switchTo   func(proxy.Upstreams)
+	refresh    func(context.Context)
 	log        *slog.Logger
 }
 
-// place is one slot.
-type place struct {
+// slot is what is known of one.
+type slot struct {
 	upstream *proxy.Upstream
 	// openPort is the port of the headless Service, 0 until it was seen.
 	openPort atomic.Int32
@@ -49,35 +49,35 @@ type place struct {
 	bridged bool
 }
 
-// place is the one behind the Services of a slot, where content is, or comes to be.
-func (t *Target) place(slot workload.Slot, c v1alpha1.BackendContent) *place {
-	p, key, port := &place{}, t.config.Run.Server.Name, strconv.Itoa(runconfig.CallPort)
+// slotAt is the one behind the Services of a slot, where content is, or comes to be.
+func (t *Target) slotAt(at workload.Slot, c v1alpha1.BackendContent) *slot {
+	p, key, port := &slot{}, t.config.Run.Server.Name, strconv.Itoa(runconfig.CallPort)
 	p.takes(c)
 	// Backends are told the name of the Service (Host).
-	p.upstream = proxy.Service(net.JoinHostPort(slot.Name(key), port), net.JoinHostPort(t.fqdn(slot.Name(key)), port),
-		net.JoinHostPort(t.fqdn(slot.HeadlessName(key)), strconv.Itoa(int(c.Port))), podtemplate.PortMCP, p.openPort.Load)
+	p.upstream = proxy.Service(net.JoinHostPort(at.Name(key), port), net.JoinHostPort(t.fqdn(at.Name(key)), port),
+		net.JoinHostPort(t.fqdn(at.HeadlessName(key)), strconv.Itoa(int(c.Port))), podtemplate.PortMCP, p.openPort.Load)
 	return p
 }
 
-func (p *place) takes(c v1alpha1.BackendContent) {
+func (p *slot) takes(c v1alpha1.BackendContent) {
 	p.path, p.bridged = c.Path, c.Transport != v1alpha1.TransportStreamableHTTP
 }
 
 // Follow has a proxy go where the server's status says, as Observe is told it; before that where the process before
-// this one in the pod had it go. Look has the status read from the API server and told. It comes before the first call.
-func (t *Target) Follow(switchTo func(proxy.Lanes), look func(context.Context), log *slog.Logger) {
-	t.places.switchTo, t.places.look, t.places.log = switchTo, look, log
+// this one in the pod had it go. Refresh has the status read from the API server and told. It comes before the first call.
+func (t *Target) Follow(switchTo func(proxy.Upstreams), refresh func(context.Context), log *slog.Logger) {
+	t.slots.switchTo, t.slots.refresh, t.slots.log = switchTo, refresh, log
 	if !t.slotted {
 		return
 	}
-	if last := t.places.read(t.config.Run.Server.UID); last.Active != nil {
+	if last := t.slots.read(t.config.Run.Server.UID); last.Active != nil {
 		t.Observe(backend.Standing{Active: last.Active, Others: last.Others})
 	}
 }
 
-func (t *Target) look(ctx context.Context) {
-	if t.places.look != nil {
-		t.places.look(ctx)
+func (t *Target) refresh(ctx context.Context) {
+	if t.slots.refresh != nil {
+		t.slots.refresh(ctx)
 	}
 }
 
@@ -85,7 +85,7 @@ func (t *Target) look(ctx context.Context) {
 // are assumed to if nothing is known yet. What an older status said is passed over: a cache may be behind what was read
 // live.
 func (t *Target) Observe(now backend.Standing) {
-	s := &t.places
+	s := &t.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.slotted {
@@ -99,14 +99,14 @@ func (t *Target) Observe(now backend.Standing) {
 		}
 	}
 	if s.now.Active != nil && s.switchTo != nil {
-		s.switchTo(t.lanes())
+		s.switchTo(t.upstreams())
 		s.active = workload.Slot(s.now.Active.Slot)
 	}
 }
 
 // point keeps what a status says.
 func (t *Target) point(now backend.Standing) {
-	s := &t.places
+	s := &t.slots
 	switch {
 	case now.Active != nil && now.Active.Generation >= s.generation:
 		s.generation, s.stated = now.Active.Generation, true
@@ -119,23 +119,23 @@ func (t *Target) point(now backend.Standing) {
 	t.name(append(s.now.Others[:len(s.now.Others):len(s.now.Others)], *s.now.Active))
 }
 
-// name keeps the places of the slots that these contents are in, and makes those that are new.
+// name keeps the slots that these contents are in, and makes those that are new.
 func (t *Target) name(contents []v1alpha1.BackendContent) {
 	named := map[workload.Slot]bool{}
 	for _, c := range contents {
 		slot := workload.Slot(c.Slot)
-		if named[slot] = true; t.places.known[slot] == nil {
-			t.places.known[slot] = t.place(slot, c)
+		if named[slot] = true; t.slots.known[slot] == nil {
+			t.slots.known[slot] = t.slotAt(slot, c)
 		}
 	}
-	maps.DeleteFunc(t.places.known, func(slot workload.Slot, _ *place) bool { return !named[slot] })
+	maps.DeleteFunc(t.slots.known, func(slot workload.Slot, _ *slot) bool { return !named[slot] })
 }
 
-// lanes are those of the contents that are known. Where content replaces other content in its place, calls go to pods
+// upstreams are those of the contents that are known. Where content replaces other content in its slot, calls go to pods
 // of that until all are of the new one.
-func (t *Target) lanes() proxy.Lanes {
-	s := &t.places
-	lane := func(c v1alpha1.BackendContent) *proxy.Upstream {
+func (t *Target) upstreams() proxy.Upstreams {
+	s := &t.slots
+	upstream := func(c v1alpha1.BackendContent) *proxy.Upstream {
 		p := s.known[workload.Slot(c.Slot)]
 		alone := p.hash == c.Hash
 		if alone || workload.Slot(c.Slot) != s.active {
@@ -145,19 +145,19 @@ func (t *Target) lanes() proxy.Lanes {
 			Slot: c.Slot, Generation: c.Generation, Hash: c.Hash, Path: p.path, Bridged: p.bridged, Alone: alone,
 		})
 	}
-	lanes := proxy.Lanes{Active: lane(*s.now.Active), Stated: s.stated}
+	upstreams := proxy.Upstreams{Active: upstream(*s.now.Active), Stated: s.stated}
 	for _, c := range s.now.Others {
 		if c.Slot != s.now.Active.Slot {
-			lanes.Others = append(lanes.Others, lane(c))
+			upstreams.Others = append(upstreams.Others, upstream(c))
 		}
 	}
-	return lanes
+	return upstreams
 }
 
 // runsAt is what names what all pods of an upstream run, or is era.Mixed. Where the API server cannot be asked nothing
 // is known of replacements. It is asked for when an upstream comes to be.
 func (t *Target) runsAt(to *proxy.Upstream) func() string {
-	p := t.places.known[workload.Slot(cmp.Or(to.Slot, int32(workload.Slot1)))]
+	p := t.slots.known[workload.Slot(cmp.Or(to.Slot, int32(workload.Slot1)))]
 	return func() string {
 		if runs := p.runs.Load(); runs != nil {
 			return cmp.Or(*runs, era.Mixed)
