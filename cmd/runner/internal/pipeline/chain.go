@@ -8,9 +8,12 @@ import (
 // Stage is a handler in front of the next one. Nil is one that is not configured.
 type Stage func(next http.Handler) http.Handler
 
-// Chain puts stages in front of the last handler, in the order in which a call meets them.
-func Chain(last http.Handler, stages ...Stage) http.Handler {
-	for _, stage := range slices.Backward(stages) {
+// Stages are those of a chain, in the order in which a call meets them.
+type Stages []Stage
+
+// To puts the stages in front of the last handler.
+func (s Stages) To(last http.Handler) http.Handler {
+	for _, stage := range slices.Backward(s) {
 		if stage != nil {
 			last = stage(last)
 		}

@@ -64,7 +64,7 @@ func TestAnAnswerThatComesBeforeTheEndOfTheBody(t *testing.T) {
 		send("data: two\n\n")
 	}))
 	end := tardy{b.upstream, make(chan struct{})}
-	b.target.reverse.Transport = end
+	b.target.forward.Transport = end
 	request := b.request(http.MethodPost, "/mcp", "{}", "Content-Type", "application/json")
 	request.ContentLength = -1 // in chunks, of which the last says that it is the last
 	answer := bufio.NewReader(b.do(request).Body)

@@ -90,7 +90,8 @@ func (t *target) switchTo(upstreams *Upstreams) {
 		s.used[u.Hash] = u.use
 		delete(s.left, session.Content(u.Hash))
 		if u.stages == nil {
-			t.prepare(u)
+			u.standard = t.proxy.process.StandardClient
+			u.stages = t.behindPick(u).To(t.forward)
 		}
 		u.holds.Store(u)
 	}

@@ -100,7 +100,7 @@ func (p *Proxy) Own() http.Handler { return p.own }
 // both ends want it.
 func (p *Proxy) Server(before ...pipeline.Stage) *http.Server {
 	return &http.Server{
-		Handler:           pipeline.Chain(p, before...),
+		Handler:           pipeline.Stages(before).To(p),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    MaxRequestHeader,

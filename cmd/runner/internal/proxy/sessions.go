@@ -37,19 +37,21 @@ type route struct {
 }
 
 // route sends each request on to where its session is. It comes after who calls has been found out.
-func (t *target) route(on *lane, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := flightOf(r.Context())
-		var fault *jsonrpc.Fault
-		if f.route, fault = t.findRoute(r, on.holds.Load(), f.internal); fault != nil {
-			Answer(w, fault, nil)
-			return
-		}
-		if f.route.own != "" {
-			f.visit()
-		}
-		next.ServeHTTP(w, r)
-	})
+func (t *target) route(on *lane) pipeline.Stage {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			f := flightOf(r.Context())
+			var fault *jsonrpc.Fault
+			if f.route, fault = t.findRoute(r, on.holds.Load(), f.internal); fault != nil {
+				Answer(w, fault, nil)
+				return
+			}
+			if f.route.own != "" {
+				f.visit()
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // findRoute finds where a request has to go. Requests of revision 2026-07-28 have no

@@ -72,7 +72,9 @@ type target struct {
 	// upstreams are where calls go from now on: others may replace them. The stage pick reads them, once for a call.
 	upstreams atomic.Pointer[Upstreams]
 	switching switching
-	reverse   *httputil.ReverseProxy
+	// behindPick are the stages of an upstream. Behind them is forward.
+	behindPick func(*Upstream) pipeline.Stages
+	forward    *httputil.ReverseProxy
 	// chain is all stages but those of the process, and inside the same without who may call and what, for questions of
 	// the process's own: own are those for the content of its own run config.
 	chain, inside, own http.Handler
@@ -85,7 +87,14 @@ const flushInterval = 50 * time.Millisecond
 
 func newTarget(p *Proxy, config Config) *target {
 	t := &target{proxy: p, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
-	t.reverse = &httputil.ReverseProxy{
+	// A call meets the stages in this order (docs/maintainers/call.md): these, then those of the upstream that pick picks,
+	// which each lane has once.
+	calls := pipeline.Stages{t.gate, t.track, config.Authenticate, t.admit, config.Authorize}
+	questions := pipeline.Stages{t.gate, t.track, insider}
+	t.behindPick = func(to *Upstream) pipeline.Stages {
+		return pipeline.Stages{t.translate(to), t.route(to.lane), offerTakeover}
+	}
+	t.forward = &httputil.ReverseProxy{
 		Rewrite:        t.rewrite,
 		Transport:      routed{},
 		FlushInterval:  flushInterval,
@@ -101,20 +110,9 @@ func newTarget(p *Proxy, config Config) *target {
 		t.config.Own = cmp.Or(config.Own, config.Upstream.Hash)
 		t.switchTo(&Upstreams{Active: config.Upstream})
 	}
-	chain := func(to http.Handler, authenticate, admit, authorize pipeline.Stage) http.Handler {
-		return pipeline.Chain(to, t.gate, t.track, authenticate, admit, authorize)
-	}
-	t.chain = chain(t.pick(false), config.Authenticate, t.admit, config.Authorize)
-	t.inside, t.own = chain(t.pick(false), insider, nil, nil), chain(t.pick(true), insider, nil, nil)
+	t.chain = calls.To(t.pick(false))
+	t.inside, t.own = questions.To(t.pick(false)), questions.To(t.pick(true))
 	return t
-}
-
-// prepare makes the stages of an upstream, whatever content it holds.
-func (t *target) prepare(u *Upstream) {
-	u.standard = t.proxy.process.StandardClient
-	translate := func(next http.Handler) http.Handler { return t.translate(u, next) }
-	route := func(next http.Handler) http.Handler { return t.route(u.lane, next) }
-	u.stages = pipeline.Chain(t.reverse, translate, route, offerTakeover)
 }
 
 // gate refuses what is no request of MCP, or comes from a page that may not send it.
@@ -215,19 +213,21 @@ func (t *target) admit(next http.Handler) http.Handler {
 // translate has clients of either era of MCP use the backend. What the translator asks the backend itself is no
 // client's request: a drain waits for the client's, and ends that. What it asked for ends by itself, after the backend
 // has been told.
-func (t *target) translate(to *Upstream, next http.Handler) http.Handler {
+func (t *target) translate(to *Upstream) pipeline.Stage {
 	if t.config.Translate == nil {
-		return next
+		return nil
 	}
-	to.translator = t.config.Translate(to, next, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := r.Body.(*pipeline.Body)
-		flight := t.proxy.traffic.flight(r.Context(), r, body)
-		defer flight.body.End()
-		defer flight.cancel(nil)
-		flight.internal = true
-		next.ServeHTTP(w, r.WithContext(flight.ctx))
-	}))
-	return to.translator
+	return func(next http.Handler) http.Handler {
+		to.translator = t.config.Translate(to, next, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := r.Body.(*pipeline.Body)
+			flight := t.proxy.traffic.flight(r.Context(), r, body)
+			defer flight.body.End()
+			defer flight.cancel(nil)
+			flight.internal = true
+			next.ServeHTTP(w, r.WithContext(flight.ctx))
+		}))
+		return to.translator
+	}
 }
 
 // insider says that a request is the process's own.

@@ -39,7 +39,8 @@ type Content struct {
 	Alone bool
 }
 
-// lane is the way to a slot, or to a server elsewhere, whatever content is there. It carries requests on connections of its own.
+// lane is the way to a slot, or to a server elsewhere, whatever content is there. It carries requests on connections
+// of its own.
 type lane struct {
 	url    *url.URL                    // scheme and host:port, as the upstream is told (Host)
 	pods   *pods                       // that keep sessions; nil for a server elsewhere, which keeps them itself
@@ -58,8 +59,8 @@ type lane struct {
 	// answered is whether it has answered since the start, and unreachable whether the last request found nobody.
 	answered, unreachable atomic.Bool
 
-	// stages are those of a call behind the choice of an upstream, nil before they are made; translator is among them, nil for
-	// none, and holds is the content that they find.
+	// stages are those of a call behind pick, nil before they are made; translator is among them, nil for none, and holds
+	// is the content that they find.
 	stages     http.Handler
 	translator Translator
 	holds      atomic.Pointer[Upstream]

@@ -79,7 +79,7 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		}
 		reached := 0
 		backend := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ })
-		h := pipelinetest.Begin(pipeline.Chain(backend, who.Guard, judge), budget.New(budget.Default), nil)
+		h := pipelinetest.Begin(pipeline.Stages{who.Guard, judge}.To(backend), budget.New(budget.Default), nil)
 		const calls = 500
 		requests := make([]*http.Request, calls+1)
 		for i := range requests {

@@ -20,7 +20,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -104,7 +103,7 @@ func TestNothingOfATargetReachesAnother(t *testing.T) {
 	same := toolsOf(t, one.issuer, "/same", "add") // its callers are those of the first one
 	front := proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)},
 		map[string]proxy.Config{one.path: one.config, two.path: two.config, same.path: same.config})
-	server := httptest.NewServer(pipeline.Chain(front, oidc.Describe(one.login, two.login, same.login)))
+	server := httptest.NewServer(oidc.Describe(one.login, two.login, same.login)(front))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	send := func(method, path, token, id, body string) (status int, session, text string) {
 		t.Helper()
