@@ -68,12 +68,13 @@ func TestThePassIsDrawnAsItIs(t *testing.T) {
 func TestTheChainIsDrawnAsItIs(t *testing.T) {
 	page, code := read(t, "docs/maintainers/call.md"), read(t, "cmd/runner/internal/proxy/target.go")
 	stages := []string{"metadata", "count"}
-	for _, last := range []string{`to`, `t\.reverse`} {
-		chain := regexp.MustCompile(`pipeline\.Chain\(` + last + `, (.*)\)\n`).FindStringSubmatch(code)
+	for _, list := range []string{"calls :=", "return"} {
+		chain := regexp.MustCompile(list + ` pipeline\.Stages\{(.*)\}\n`).FindStringSubmatch(code)
 		if chain == nil {
-			t.Fatalf("there is no chain that ends with %s", last)
+			t.Fatalf("there is no list of stages after %s", list)
 		}
 		for name := range strings.SplitSeq(chain[1], ", ") {
+			name, _, _ = strings.Cut(name, "(")
 			stages = append(stages, strings.ToLower(name[strings.LastIndex(name, ".")+1:]))
 		}
 	}

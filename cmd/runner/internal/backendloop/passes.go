@@ -116,7 +116,7 @@ func (l *Loop) follow(ctx context.Context, owner client.Reader, changed <-chan s
 	}
 }
 
-// Refresh reads the server live, and has told what its status says: for a proxy that finds nobody where calls are to go,
+// Refresh reads the server live, and has told what its status says: for a proxy that finds nobody where calls go,
 // and whose watch may be broken. It may run beside everything else.
 func (l *Loop) Refresh(ctx context.Context) {
 	if !l.live.Load() {

@@ -74,7 +74,7 @@ func TestAServerOfTheTransportBefore(t *testing.T) {
 		})
 	}
 	f.want(f.modernly("1", "server/discover", ""), http.StatusBadRequest, "-32022")
-	within(t, time.Minute, "connections that have ended are forgotten", func() bool { return len(f.starter.running()) == 0 })
+	within(t, time.Minute, "what has ended is forgotten", func() bool { return len(f.starter.running()) == 0 })
 }
 
 // What a server says where it is not of the transport is told with what to write.

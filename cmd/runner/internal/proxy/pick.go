@@ -261,8 +261,8 @@ const (
 	refreshTime  = 2 * time.Second
 )
 
-// refresh has what the server's status says read from the API server: what was seen of it may be old. It does so once for
-// all calls. Where a session's pod is not found it waits for its turn, which comes after refreshPause at most: whether the
+// refresh has what the server's status says read from the API server: what was seen of it may be old. It does so once
+// for all calls. Where a session's pod is not found it waits for its turn, after refreshPause at most: whether the
 // session is gone is to be known, and not guessed.
 func (t *target) refresh(ctx context.Context, waits bool) {
 	if t.config.Refresh == nil {

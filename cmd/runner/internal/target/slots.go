@@ -64,7 +64,8 @@ func (p *slot) takes(c v1alpha1.BackendContent) {
 }
 
 // Follow has a proxy go where the server's status says, as Observe is told it; before that where the process before
-// this one in the pod had it go. Refresh has the status read from the API server and told. It comes before the first call.
+// this one in the pod had it go. Refresh has the status read from the API server, and told. It comes before the first
+// call.
 func (t *Target) Follow(switchTo func(proxy.Upstreams), refresh func(context.Context), log *slog.Logger) {
 	t.slots.switchTo, t.slots.refresh, t.slots.log = switchTo, refresh, log
 	if !t.slotted {
@@ -131,8 +132,8 @@ func (t *Target) name(contents []v1alpha1.BackendContent) {
 	maps.DeleteFunc(t.slots.known, func(slot workload.Slot, _ *slot) bool { return !named[slot] })
 }
 
-// upstreams are those of the contents that are known. Where content replaces other content in its slot, calls go to pods
-// of that until all are of the new one.
+// upstreams are those of the contents that are known. Where content replaces other content in its slot, calls go to
+// pods of that until all are of the new one.
 func (t *Target) upstreams() proxy.Upstreams {
 	s := &t.slots
 	upstream := func(c v1alpha1.BackendContent) *proxy.Upstream {
