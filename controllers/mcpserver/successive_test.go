@@ -257,7 +257,9 @@ func TestARolloutIsToldByItsPlan(t *testing.T) {
 		reason      string
 		isAvailable bool
 	}{
-		"its failure is not stored": {[]edit{serves, stores, broken}, plan.RollOut, v1alpha1.ReasonRolloutFailed, true},
+		"its failure is not stored": {
+			[]edit{serves, stores, broken, lasts}, plan.RollOut, v1alpha1.ReasonRolloutFailed, true,
+		},
 		"its end is not stored": {
 			[]edit{serves, candidate, lost, stores, func(s *scene) { s.server.Status.Rollout.Steps[2].Reason = "" }},
 			plan.RollOut, v1alpha1.ReasonRolloutHeld, true,
@@ -269,7 +271,7 @@ func TestARolloutIsToldByItsPlan(t *testing.T) {
 		"Ready goes down for it":      {[]edit{serves, isReady}, plan.LowerReady, v1alpha1.ReasonUpdating, true},
 		"the server is suspended":     {[]edit{serves, suspended}, plan.Draining, v1alpha1.ReasonSuspended, false},
 		"the server is suspended after a failure": {
-			[]edit{serves, stores, broken, stores, suspended}, plan.Draining, v1alpha1.ReasonSuspended, false,
+			[]edit{serves, stores, broken, lasts, stores, suspended}, plan.Draining, v1alpha1.ReasonSuspended, false,
 		},
 	} {
 		s := up(tc.edits...)
@@ -291,16 +293,16 @@ func TestProxiesServeWithAClaimBesideWhatServes(t *testing.T) {
 	}{
 		"its pods come up":                         {[]edit{serves, stores}, true},
 		"it is held":                               {[]edit{serves, candidate, lost, stores}, true},
-		"it has failed":                            {[]edit{serves, stores, broken, stores}, true},
-		"it has failed, and none serves":           {[]edit{serves, stores, broken, stores, noneReady}, false},
+		"it has failed":                            {[]edit{serves, stores, broken, lasts, stores}, true},
+		"it has failed, and none serves":           {[]edit{serves, stores, broken, lasts, stores, noneReady}, false},
 		"its proxies come up":                      {[]edit{serves, behind, stores}, false},
-		"it has failed, and other proxies come up": {[]edit{serves, stores, broken, stores, behind}, false},
+		"it has failed, and other proxies come up": {[]edit{serves, stores, broken, lasts, stores, behind}, false},
 	} {
 		if got := up(tc.edits...).plan().Verdict.Complete; got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	s := up(serves, stores, broken, stores, behind, func(s *scene) {
+	s := up(serves, stores, broken, lasts, stores, behind, func(s *scene) {
 		s.world.Proxy = proxyOf(current)
 		s.world.Proxy.Status.UpdatedReplicas = 0
 		s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
@@ -397,7 +399,7 @@ func TestASlotThatNothingUsesIsEmptied(t *testing.T) {
 			[]edit{serves, failed, candidate, service, invalid, func(s *scene) { s.digest.Backend = "" }}, "StatefulSet",
 		},
 		"its StatefulSet is gone":     {[]edit{serves, failed, service}, "Service"},
-		"the plan is not stored yet":  {[]edit{serves, stores, broken}, ""},
+		"the plan is not stored yet":  {[]edit{serves, stores, broken, lasts}, ""},
 		"nothing says what is active": {[]edit{candidate, service, func(s *scene) { s.server.Status.Active = nil }}, ""},
 		"it is another's": {[]edit{serves, failed, candidate, func(s *scene) {
 			of(s.world.Slot2.Set, "other")
