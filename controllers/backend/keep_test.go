@@ -1,0 +1,58 @@
+package backend
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// The runner has generation 3, and history has the content that it keeps under 1.
+func TestContentIsKeptAtTheHighestRevisionThatIsNotOfLaterContent(t *testing.T) {
+	at := func(generation int64, hash string) revision.Revision {
+		return revision.Revision{Generation: generation, Hash: hash}
+	}
+	stored, none := at(1, "stored"), revision.Revision{}
+	for name, tc := range map[string]struct {
+		set, service revision.Revision
+		pods         string // whose content, that which is kept if empty
+		want         revision.Revision
+		refused      bool
+	}{
+		"all stands":                        {stored, stored, "", stored, false},
+		"nothing does":                      {none, none, "", stored, false},
+		"another proxy raised it":           {at(2, "proxy"), stored, "", at(2, "proxy"), false},
+		"a Service is ahead of what is new": {none, at(2, "proxy"), "", at(2, "proxy"), false},
+		"its number has another hash":       {at(1, "other"), stored, "", at(1, "other"), false},
+		"it lost its revision":              {none, stored, "other", stored, false},
+		"somebody changed its pods":         {stored, stored, "other", stored, false},
+		"later content is in its place":     {at(2, "later"), stored, "later", none, true},
+		"the runner's own is":               {at(3, "own"), stored, "own", none, true},
+		"it is ahead of the runner":         {at(4, "newer"), stored, "", none, true},
+		"a Service is":                      {stored, at(4, "newer"), "", none, true},
+	} {
+		set, service := &appsv1.StatefulSet{}, &corev1.Service{}
+		if tc.pods == "" {
+			tc.pods = "kept"
+		}
+		set.Spec.Template.Annotations = map[string]string{workload.AnnotationBackendHash: tc.pods}
+		if tc.set != none {
+			set.Annotations = tc.set.Annotations()
+		}
+		if tc.service != none {
+			service.Annotations = tc.service.Annotations()
+		}
+		got, err := runner(t).keptRevision(track{statefulSet: set, service: service},
+			v1alpha1.BackendContent{Slot: 1, Hash: "kept"}, stored)
+		var back *blocked
+		if refused := errors.As(err, &back) && back.reason == v1alpha1.ReasonStandingBack; refused != tc.refused ||
+			!refused && (got != tc.want || err != nil) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, tc.want)
+		}
+	}
+}
