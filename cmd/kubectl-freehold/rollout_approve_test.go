@@ -29,11 +29,13 @@ func TestWhatIsWrittenIntoASpecsRollout(t *testing.T) {
 		want    string
 	}{
 		"a tool is lost": {
-			approved, []func(*v1alpha1.MCPServer){held(v1alpha1.ReasonLostTools)},
+			approved,
+			[]func(*v1alpha1.MCPServer){held(v1alpha1.ReasonLostTools)},
 			`{"strategy":"Successive"}`, `{"approved":"` + hash + `","strategy":"Successive"}`,
 		},
 		"every content waits": {
-			approved, []func(*v1alpha1.MCPServer){held(v1alpha1.ReasonApprovalRequired)},
+			approved,
+			[]func(*v1alpha1.MCPServer){held(v1alpha1.ReasonApprovalRequired)},
 			`{"approved":"0123456789"}`, `{"approved":"` + hash + `"}`,
 		},
 		"it is checked": {approved, []func(*v1alpha1.MCPServer){held(v1alpha1.ReasonNotAsked)}, `{}`, ""},

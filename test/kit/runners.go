@@ -72,8 +72,10 @@ type run struct {
 // RunProxies starts runners for the test's namespace, and for more, until the test ends.
 func (s *Env) RunProxies(more ...string) *Runners {
 	s.Helper()
-	r := &Runners{env: s, Requests: &Requests{}, running: map[types.NamespacedName]*run{},
-		candidate: &v1alpha1.CandidateStatus{Answers: true}}
+	r := &Runners{
+		env: s, Requests: &Requests{}, running: map[types.NamespacedName]*run{},
+		candidate: &v1alpha1.CandidateStatus{Answers: true},
+	}
 	r.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](10*time.Millisecond, 5*time.Second))
 	options := cache.Options{Scheme: s.Scheme, DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}}
