@@ -137,11 +137,10 @@ func (w Workload) now(kind string) Now {
 	return Rolling
 }
 
-// servesBesides reports whether calls are served while a rollout of other content of the backend is held or has failed.
-// No configuration contributes to that, and the proxies take each.
+// servesBesides reports whether calls are served while a rollout of other content of the backend is held or has failed,
+// of a spec that is followed. No configuration contributes to that, and the proxies take each.
 func (w Workload) servesBesides() bool {
-	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && (ready.Reason == v1alpha1.ReasonRolloutHeld || ready.Reason == v1alpha1.ReasonRolloutFailed) &&
+	return meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionAccepted) &&
 		meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionAvailable)
 }
 

@@ -96,7 +96,8 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 	besides := func(w Workload, reason string) Workload {
 		w.Served = 2
 		w = w.states(v1alpha1.PhaseBlocked).notReady(reason).says(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason)
-		return w.says(v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonReady)
+		return w.says(v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonReady).
+			says(v1alpha1.ConditionAccepted, metav1.ConditionTrue, "")
 	}
 	stalled := func(w Workload) Workload { return w.says(v1alpha1.ConditionStalled, metav1.ConditionTrue, "") }
 	for what, tc := range map[string]struct {
@@ -119,7 +120,8 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 			claimed(after).rolled().states(v1alpha1.PhaseBlocked).notReady(v1alpha1.ReasonRolloutFailed), Failed,
 		},
 		"its spec is wrong while other content comes up": {
-			besides(claimed(after).rolled(), v1alpha1.ReasonSpecInvalid), Failed,
+			besides(claimed(after).rolled(), v1alpha1.ReasonSpecInvalid).
+				says(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSpecInvalid), Failed,
 		},
 		"states that it updates":         {claimed(after).rolled().states(v1alpha1.PhaseUpdating), Moving},
 		"states that it fails":           {claimed(after).rolled().states(v1alpha1.PhaseFaulty), Failed},

@@ -169,7 +169,7 @@ func TestRemoveIsGranted(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	server := d.server("echo", "")
-	for _, object := range []client.Object{server, &appsv1.Deployment{}, &corev1.Pod{}, &corev1.Service{}} {
+	for _, object := range []client.Object{server, &appsv1.Deployment{}, &corev1.Pod{}, &corev1.ServiceAccount{}} {
 		object.SetNamespace(d.Namespace)
 		object.SetName("echo")
 		err := d.applier.As(contract.MCPServerChildren).Remove(d.Ctx, object)

@@ -22,10 +22,11 @@ const (
 	NotAccepted
 	// Unclaimed means that children carry numbers that no claim made.
 	Unclaimed
-	// RollsOut means that content comes up beside what serves, RolloutHeld that it was checked and waits for a person, and
-	// RolloutFailed that it did not come up or did not pass: Plan.Rollout.
+	// RollsOut means that content comes up beside what serves: Plan.Rollout.
 	RollsOut
+	// RolloutHeld means that it was checked, and waits for a person.
 	RolloutHeld
+	// RolloutFailed means that it did not come up, or did not pass its check.
 	RolloutFailed
 	// Updating means that pods with the new content are to replace the older ones.
 	Updating

@@ -53,7 +53,7 @@ func rolls(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 	case step.Message != "":
 		text += "; " + step.Message
 	case step.Name == v1alpha1.StepCandidate && s.Last.Applied == snapshot.Fails:
-		text += "; " + s.Last.BackendApplied.Message
+		text += "; " + conditions.Restate(s.Last.BackendApplied).Message
 	}
 	return conditions.False(v1alpha1.ReasonUpdating, text)
 }

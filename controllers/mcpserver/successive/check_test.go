@@ -130,7 +130,7 @@ func (c *checker) pointer(plan Plan, seen Observed) error {
 		return errors.New("switches to what was not checked")
 	case c.want.Spec.Paused:
 		return errors.New("switches while it is paused")
-	case c.isHeld(report, seen.Slots[workload.Slot(had.Slot)]) &&
+	case c.isHeld(report) &&
 		(c.want.Spec.Approved == "" || !strings.HasPrefix(now.Hash, c.want.Spec.Approved)):
 		return errors.New("switches to what is held")
 	case plan.Rollout == nil || plan.Rollout.From == nil || plan.Rollout.From.Slot != had.Slot:
@@ -141,9 +141,9 @@ func (c *checker) pointer(plan Plan, seen Observed) error {
 	return nil
 }
 
-func (c *checker) isHeld(report *v1alpha1.CandidateStatus, before Slot) bool {
+func (c *checker) isHeld(report *v1alpha1.CandidateStatus) bool {
 	hold := c.want.Spec.Hold
-	return hold == v1alpha1.HoldAlways || hold != v1alpha1.HoldNever && report.Lost > 0 && before.Ready > 0
+	return hold == v1alpha1.HoldAlways || hold != v1alpha1.HoldNever && report.Lost > 0
 }
 
 // isBeside reports whether what is asked for comes up beside what is active.

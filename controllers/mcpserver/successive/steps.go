@@ -211,8 +211,7 @@ func (m *maker) check() outcome {
 	switch hold := m.want.Spec.Hold; {
 	case hold == v1alpha1.HoldAlways:
 		return outcome{state: v1alpha1.StepActive, untimed: true, reason: v1alpha1.ReasonApprovalRequired}
-	case hold != v1alpha1.HoldNever && report.Lost > 0 && m.seen.Slots[workload.Slot(m.Active.Slot)].Ready > 0:
-		// Where nothing serves any more, fewer tools are more than none.
+	case hold != v1alpha1.HoldNever && report.Lost > 0:
 		return outcome{state: v1alpha1.StepActive, untimed: true, reason: v1alpha1.ReasonLostTools}
 	}
 	return done()

@@ -187,8 +187,8 @@ func TestMake_Steps(t *testing.T) {
 			at(v1alpha1.StepCheck).edit(checked(1), passes, later(24*time.Hour)),
 			held + "Check LostTools",
 		},
-		"has lost a tool, and nothing serves any more": {
-			at(v1alpha1.StepCheck).edit(checked(1), passes, none), ending + "Acknowledge",
+		"has lost a tool, and nothing serves for a moment": {
+			at(v1alpha1.StepCheck).edit(checked(1), passes, none), held + "Check LostTools",
 		},
 		"nothing serves any more, and it is held always": {
 			at(v1alpha1.StepCheck).edit(checked(0), always, none), held + "Check ApprovalRequired",

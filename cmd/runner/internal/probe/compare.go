@@ -93,7 +93,7 @@ func (p *Prober) compared(ctx context.Context, incumbent *Prober) (found v1alpha
 	has, said, err := p.tools(ctx)
 	before, _, unread := incumbent.tools(ctx)
 	switch {
-	case err != nil && !(errors.Is(err, errNoList) && errors.Is(unread, errNoList)):
+	case err != nil && (!errors.Is(err, errNoList) || !errors.Is(unread, errNoList)):
 		return v1alpha1.CandidateStatus{Reason: said.Reason, Message: said.Message}, err
 	case unread != nil: // what does not answer may do so soon, and what lists no tools may not
 		found.Answers, found.Reason, found.Message = errors.Is(unread, errNoList), v1alpha1.ReasonNotAsked, notCompared
