@@ -111,7 +111,7 @@ func TestItListensWhereTheRunConfigSays(t *testing.T) {
 }
 
 // notApplying is the line that says why a runner only serves.
-const notApplying = "not applying, only serving"
+const notApplying = "not applying"
 
 func TestWithoutAMarkItOnlyServes(t *testing.T) {
 	const generation, hash = runconfig.EnvGeneration + "=", runconfig.EnvHash + "="

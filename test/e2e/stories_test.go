@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -230,24 +229,7 @@ func oldPod(from corev1.Pod, name string) *corev1.Pod {
 	}, Spec: *from.Spec.DeepCopy()}
 	delete(pod.Labels, "pod-template-hash")
 	pod.Spec.NodeName = ""
-	// The token's volume is added again by the API server.
-	pod.Spec.Volumes = keep(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected == nil })
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		c.VolumeMounts = keep(c.VolumeMounts,
-			func(m corev1.VolumeMount) bool { return !strings.HasPrefix(m.MountPath, "/var/run/secrets") })
-	}
 	return pod
-}
-
-func keep[T any](items []T, wanted func(T) bool) []T {
-	var kept []T
-	for _, item := range items {
-		if wanted(item) {
-			kept = append(kept, item)
-		}
-	}
-	return kept
 }
 
 // statusWrites counts the operator's writes to the server's status, from the

@@ -21,7 +21,7 @@ import (
 )
 
 // notApplying is the line that says why a runner only serves.
-const notApplying = "not applying, only serving"
+const notApplying = "not applying"
 
 // readTime is how long the first read of the cluster usually takes at most.
 const readTime = 10 * time.Second
@@ -73,7 +73,7 @@ func (l *Loop) Run(ctx context.Context) {
 		return
 	}
 	l.live.Store(true)
-	c.late = func() { l.Log.Warn("cannot read from the API server, only serving") }
+	c.late = func() { l.Log.Warn("cannot read from the API server") }
 	read, err := c.watch(ctx, l.Runner)
 	if err != nil {
 		if ctx.Err() == nil {
