@@ -75,7 +75,8 @@ func beside(image string, round int, tools ...string) string {
 	if len(tools) > 0 {
 		args = "args: [" + strings.Join(tools, ", ") + "], "
 	}
-	return fmt.Sprintf(`{image: %q, %senv: [{name: ROUND, value: "%d"}], proxy: {replicas: 2},
+	// Of the deadline a fifth passes before content that crashes has failed.
+	return fmt.Sprintf(`{image: %q, %senv: [{name: ROUND, value: "%d"}], proxy: {replicas: 2}, progressDeadlineSeconds: 100,
 		rollout: {strategy: Successive, sessionsEnd: %s}}`, image, args, round, sessionsEnd)
 }
 
