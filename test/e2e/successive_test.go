@@ -76,8 +76,8 @@ func beside(image string, round int, tools ...string) string {
 		args = "args: [" + strings.Join(tools, ", ") + "], "
 	}
 	// Of the deadline a fifth passes before content that crashes has failed.
-	return fmt.Sprintf(`{image: %q, %senv: [{name: ROUND, value: "%d"}], proxy: {replicas: 2}, progressDeadlineSeconds: 100,
-		rollout: {strategy: Successive, sessionsEnd: %s}}`, image, args, round, sessionsEnd)
+	return fmt.Sprintf(`{image: %q, %senv: [{name: ROUND, value: "%d"}], proxy: {replicas: 2},
+		progressDeadlineSeconds: 100, rollout: {strategy: Successive, sessionsEnd: %s}}`, image, args, round, sessionsEnd)
 }
 
 // turn is when a round got the calls, and when every proxy was seen to send them there.
