@@ -261,16 +261,16 @@ const (
 	refreshTime  = 2 * time.Second
 )
 
-// refresh has what the server's status says read from the API server: what was seen of it may be old. It does so once
-// for all calls. Where a session's pod is not found it waits for its turn, after refreshPause at most: whether the
-// session is gone is to be known, and not guessed.
-func (t *target) refresh(ctx context.Context, waits bool) {
+// refresh has what the server's status says read from the API server: what the caller saw of it may be old. It does so
+// once for all calls that saw the same. Where a session's pod is not found it waits for its turn, after refreshPause at
+// most: whether the session is gone is to be known, and not guessed.
+func (t *target) refresh(ctx context.Context, saw *Upstreams, waits bool) {
 	if t.config.Refresh == nil {
 		return
 	}
 	s := &t.switching
 	done := s.asking.DoChan(strconv.FormatBool(waits), func() (any, error) {
-		if s.turn(waits) {
+		if t.upstreams.Load() == saw && s.turn(waits) {
 			ctx, cancel := context.WithTimeout(context.Background(), refreshTime)
 			defer cancel()
 			t.config.Refresh(ctx)
@@ -309,8 +309,8 @@ func (s *switching) turn(waits bool) bool {
 
 // successor is where calls go in place of an upstream where nobody is, nil if that is not known to have one.
 func (t *target) successor(ctx context.Context, of *Upstream) *Upstream {
-	if t.upstreams.Load().Active.lane == of.lane {
-		t.refresh(ctx, false)
+	if upstreams := t.upstreams.Load(); upstreams.Active.lane == of.lane {
+		t.refresh(ctx, upstreams, false)
 	}
 	if active := t.upstreams.Load().Active; active.lane != of.lane {
 		return active
@@ -321,7 +321,7 @@ func (t *target) successor(ctx context.Context, of *Upstream) *Upstream {
 // retired reports whether an upstream where nobody is has gone with its sessions.
 func (t *target) retired(ctx context.Context, u *Upstream) bool {
 	if upstreams := t.upstreams.Load(); upstreams.leadsTo(u) {
-		t.refresh(ctx, upstreams.Active.lane != u.lane)
+		t.refresh(ctx, upstreams, upstreams.Active.lane != u.lane)
 	}
 	upstreams := t.upstreams.Load()
 	return upstreams.Stated && !upstreams.leadsTo(u)
