@@ -49,13 +49,13 @@ func (r *Runner) keep(ctx context.Context, w snapshot, content v1alpha1.BackendC
 	slot := workload.Slot(content.Slot)
 	run, err := r.storedContent(ctx, content)
 	if err != nil {
-		if w.tracks[slot].has(content.Hash) {
+		if w.slots[slot].has(content.Hash) {
 			return nil
 		}
 		r.nextPass = apply.ShortestWait(r.nextPass, storedRetry)
 		return err
 	}
-	rev, err := r.keptRevision(w.tracks[slot], content, revision.Revision(run.Workload))
+	rev, err := r.keptRevision(w.slots[slot], content, revision.Revision(run.Workload))
 	if err != nil {
 		return err
 	}
@@ -65,31 +65,31 @@ func (r *Runner) keep(ctx context.Context, w snapshot, content v1alpha1.BackendC
 }
 
 // has reports whether the objects stand, for pods of content.
-func (t track) has(content string) bool {
-	return t.statefulSet != nil && t.service != nil && t.headless != nil && t.hash() == content
+func (in inSlot) has(content string) bool {
+	return in.statefulSet != nil && in.service != nil && in.headless != nil && in.hash() == content
 }
 
 // hash is that of the content for which the StatefulSet has pods made, empty without one.
-func (t track) hash() string {
-	if t.statefulSet == nil {
+func (in inSlot) hash() string {
+	if in.statefulSet == nil {
 		return ""
 	}
-	return t.statefulSet.Spec.Template.Annotations[workload.AnnotationBackendHash]
+	return in.statefulSet.Spec.Template.Annotations[workload.AnnotationBackendHash]
 }
 
 // keptRevision is the highest of those in a slot and the one under which history has the content. The error says that
 // the slot has later content, which is not for this runner to replace.
 func (r *Runner) keptRevision(
-	t track, content v1alpha1.BackendContent, stored revision.Revision,
+	in inSlot, content v1alpha1.BackendContent, stored revision.Revision,
 ) (highest revision.Revision, err error) {
 	highest = stored
-	for _, o := range t.children() {
+	for _, o := range in.children() {
 		rev, _, err := r.liveRevision(o)
 		if err != nil {
 			return rev, err
 		}
 		if rev.Generation > r.mine().Generation ||
-			o.kind == kindStatefulSet && rev.Generation > stored.Generation && t.hash() != content.Hash {
+			o.kind == kindStatefulSet && rev.Generation > stored.Generation && in.hash() != content.Hash {
 			return rev, &blocked{
 				fmt.Sprintf("the %s of slot %d has the content of workload generation %d, and status.active and status.rollout "+
 					"other content", o.kind, content.Slot, rev.Generation), v1alpha1.ReasonStandingBack,
@@ -104,15 +104,15 @@ func (r *Runner) keptRevision(
 }
 
 // children are the objects in a slot as they were read.
-func (t track) children() (all []child) {
-	if t.statefulSet != nil {
-		all = append(all, child{kind: kindStatefulSet, live: t.statefulSet})
+func (in inSlot) children() (all []child) {
+	if in.statefulSet != nil {
+		all = append(all, child{kind: kindStatefulSet, live: in.statefulSet})
 	}
-	if t.service != nil {
-		all = append(all, child{kind: kindService, live: t.service})
+	if in.service != nil {
+		all = append(all, child{kind: kindService, live: in.service})
 	}
-	if t.headless != nil {
-		all = append(all, child{kind: kindHeadless, live: t.headless})
+	if in.headless != nil {
+		all = append(all, child{kind: kindHeadless, live: in.headless})
 	}
 	return all
 }

@@ -49,7 +49,7 @@ func (r *Runner) statefulSet(w snapshot, slot workload.Slot, run runconfig.RunCo
 	intent.ObjectMetaApplyConfiguration = &meta
 	workload.Described(&intent, workload.RunnersObjects(w.owner))
 	o := child{kind: kindStatefulSet, intent: &intent}
-	if set := w.tracks[slot].statefulSet; set != nil {
+	if set := w.slots[slot].statefulSet; set != nil {
 		o.live = set
 		podtemplate.ClearHostNamespaces(intent.Spec.Template, set.Spec.Template.Spec)
 	}
@@ -86,7 +86,7 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 
 // services are the Service of a slot that the proxy calls, and the one that names each pod.
 func (r *Runner) services(w snapshot, slot workload.Slot, run runconfig.RunConfig) []child {
-	meta, stands := workload.RunnersObjects(w.owner), w.tracks[slot]
+	meta, stands := workload.RunnersObjects(w.owner), w.slots[slot]
 	service := func(
 		kind string, live *corev1.Service,
 		build func(runconfig.RunConfig, workload.Slot) *corev1ac.ServiceApplyConfiguration,

@@ -20,20 +20,20 @@ import (
 // snapshot is what one attempt has read: the owner, nil where it was absent, and what stands in the slots that its
 // status names.
 type snapshot struct {
-	owner  kinds.Object
-	tracks map[workload.Slot]track
+	owner kinds.Object
+	slots map[workload.Slot]inSlot
 }
 
-// track is what stands in a slot; nil for what was absent.
-type track struct {
+// inSlot is what stands in a slot; nil for what was absent.
+type inSlot struct {
 	statefulSet *appsv1.StatefulSet
 	service     *corev1.Service
 	headless    *corev1.Service
 }
 
-func (t track) podPort() int32 {
-	if t.headless != nil {
-		for _, p := range t.headless.Spec.Ports {
+func (in inSlot) podPort() int32 {
+	if in.headless != nil {
+		for _, p := range in.headless.Spec.Ports {
 			if p.Name == podtemplate.PortMCP {
 				return p.Port
 			}
@@ -46,7 +46,7 @@ func (t track) podPort() int32 {
 // the report that was read after it. Where the status names other slots than before it reads those, and the server
 // again.
 func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, error) {
-	w := snapshot{tracks: map[workload.Slot]track{}}
+	w := snapshot{slots: map[workload.Slot]inSlot{}}
 	if r.Run.Remote != nil || r.slots == nil {
 		if err := r.readOwner(ctx, reader, &w); r.Run.Remote != nil || w.owner == nil || err != nil {
 			return w, err
@@ -54,10 +54,10 @@ func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, e
 		r.slots = slotsOf(statusOf(w.owner))
 	}
 	for range maxAttempts {
-		clear(w.tracks)
+		clear(w.slots)
 		for _, slot := range r.slots {
 			var err error
-			if w.tracks[slot], err = r.track(ctx, reader, slot); err != nil {
+			if w.slots[slot], err = r.readSlot(ctx, reader, slot); err != nil {
 				return w, err
 			}
 		}
@@ -73,16 +73,16 @@ func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, e
 	return w, errors.New("the status names other slots each time that it is read")
 }
 
-func (r *Runner) track(ctx context.Context, reader client.Reader, slot workload.Slot) (t track, err error) {
+func (r *Runner) readSlot(ctx context.Context, reader client.Reader, slot workload.Slot) (in inSlot, err error) {
 	name := r.Run.Server.Name
-	if t.statefulSet, err = get(ctx, reader, r.key(slot.Name(name)), &appsv1.StatefulSet{}); err != nil {
-		return t, err
+	if in.statefulSet, err = get(ctx, reader, r.key(slot.Name(name)), &appsv1.StatefulSet{}); err != nil {
+		return in, err
 	}
-	if t.service, err = get(ctx, reader, r.key(slot.Name(name)), &corev1.Service{}); err != nil {
-		return t, err
+	if in.service, err = get(ctx, reader, r.key(slot.Name(name)), &corev1.Service{}); err != nil {
+		return in, err
 	}
-	t.headless, err = get(ctx, reader, r.key(slot.HeadlessName(name)), &corev1.Service{})
-	return t, err
+	in.headless, err = get(ctx, reader, r.key(slot.HeadlessName(name)), &corev1.Service{})
+	return in, err
 }
 
 func (r *Runner) readOwner(ctx context.Context, reader client.Reader, w *snapshot) error {

@@ -165,7 +165,7 @@ func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (
 	if r.Run.Remote != nil {
 		return r.reportRemote(ctx, w)
 	}
-	return r.place(ctx, w, placementOf(statusOf(w.owner), r.Run), live)
+	return r.carryOut(ctx, w, placementOf(statusOf(w.owner), r.Run), live)
 }
 
 // reportRemote reports on a server that runs elsewhere.
@@ -180,15 +180,15 @@ func (r *Runner) reportRemote(ctx context.Context, w snapshot) (Report, error) {
 // notReported is why a runner writes nothing.
 const notReported = "the report could not be made"
 
-// place writes the runner's own content to its slot, if it has one, keeps what is not its own, and reports.
-func (r *Runner) place(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
+// carryOut writes the runner's own content to its slot, if it has one, keeps what is not its own, and reports.
+func (r *Runner) carryOut(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
 	if p.rollout != r.rollout {
 		r.rollout, r.candidateSeen, r.pendingCandidate = p.rollout, nil, false
 	}
 	if p.own == 0 {
 		return r.wait(ctx, w, p, live)
 	}
-	start := r.started(w.tracks[p.own].statefulSet)
+	start := r.started(w.slots[p.own].statefulSet)
 	if start != (Start{}) {
 		start.Rollout = p.rollout
 	}

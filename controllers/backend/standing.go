@@ -46,11 +46,11 @@ func (r *Runner) standingOf(w snapshot) Standing {
 	if r.Run.Remote != nil {
 		standing.Slots[workload.Slot1] = Stands{Runs: r.mine().Hash}
 	}
-	for slot, t := range w.tracks {
-		stands := Stands{PodPort: t.podPort()}
-		if s := t.statefulSet; rolledOut(s) {
+	for slot, in := range w.slots {
+		stands := Stands{PodPort: in.podPort()}
+		if s := in.statefulSet; rolledOut(s) {
 			stands.Runs = string(s.UID) + "/" + s.Status.UpdateRevision
-			stands.Hash = t.hash()
+			stands.Hash = in.hash()
 		}
 		standing.Slots[slot] = stands
 	}

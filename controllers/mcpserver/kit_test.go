@@ -59,7 +59,7 @@ func (s scene) snap() *snapshot.Snapshot {
 		s.now = noon
 	}
 	snap := snapshot.Of(s.server, s.world, s.now)
-	snap.Tracks[snap.Active].Refused.Words, snap.Held, snap.Stops = s.refused, s.held, s.stops
+	snap.Slots[snap.Active].Refused.Words, snap.Held, snap.Stops = s.refused, s.held, s.stops
 	return snap
 }
 

@@ -341,7 +341,7 @@ func TestTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := snapshot.Of(echo(), tc.world, noon)
 			if strings.HasPrefix(name, "backend pods") {
-				s.Tracks[s.Active].Refused.Words = `create Pod b-0 in StatefulSet b failed error: pods "b-0" is forbidden: no`
+				s.Slots[s.Active].Refused.Words = `create Pod b-0 in StatefulSet b failed error: pods "b-0" is forbidden: no`
 			}
 			if diff := cmp.Diff(tc.want, s.FirstFailure(wanted(s))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -53,7 +53,7 @@ func (m *maker) converge() {
 		m.history()
 	}
 	for _, slot := range workload.Slots {
-		backend := &m.s.Tracks[slot].Backend
+		backend := &m.s.Slots[slot].Backend
 		if m.empties(slot) {
 			continue
 		}
@@ -63,7 +63,7 @@ func (m *maker) converge() {
 	}
 	for _, slot := range workload.Slots {
 		if m.empties(slot) {
-			m.always(EmptySlot{m.s.Tracks[slot].Removable()})
+			m.always(EmptySlot{m.s.Slots[slot].Removable()})
 		}
 	}
 	m.always(Report{})
@@ -248,7 +248,7 @@ func (m *maker) grow(replicas int32) int32 {
 // where the proxies of a spec that is wrong stay at zero. What has lost the calls keeps its size until its sessions
 // have ended.
 func (m *maker) backendReplicas(slot workload.Slot) int32 {
-	backend, replicas, rollout := &m.s.Tracks[slot].Backend, kinds.BackendReplicas(m.s.Object), m.s.Last.Rollout
+	backend, replicas, rollout := &m.s.Slots[slot].Backend, kinds.BackendReplicas(m.s.Object), m.s.Last.Rollout
 	drains := slot != m.s.Active && rollout != nil && rollout.From != nil && slot == workload.Slot(rollout.From.Slot)
 	switch {
 	case m.restsAtZero():

@@ -24,8 +24,8 @@ func (m *maker) history() {
 // contentsInUse are the hashes of the contents that run, are about to, or are drained.
 func (m *maker) contentsInUse(server *v1alpha1.MCPServer) []string {
 	hashes := []string{m.Digest.Backend}
-	for _, track := range m.s.Tracks {
-		hashes = append(hashes, track.Backend.Hash)
+	for _, in := range m.s.Slots {
+		hashes = append(hashes, in.Backend.Hash)
 	}
 	if active := server.Status.Active; active != nil {
 		hashes = append(hashes, active.Hash)

@@ -117,8 +117,8 @@ func Make(s *snapshot.Snapshot, digests render.Digests, release podtemplate.Rele
 		m.Phase = Serving
 	}
 	m.wake(m.drain, hidden(s))
-	for _, track := range s.Tracks {
-		m.wake(track.Refused.Again)
+	for _, in := range s.Slots {
+		m.wake(in.Refused.Again)
 	}
 	return *m.Plan
 }

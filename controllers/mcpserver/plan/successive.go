@@ -104,7 +104,7 @@ func (m *maker) goOn() {
 // hasOther reports whether something of the server stands in another slot.
 func (m *maker) hasOther(active int32) bool {
 	return slices.ContainsFunc(workload.Slots[:], func(slot workload.Slot) bool {
-		return slot != workload.Slot(active) && len(m.s.Tracks[slot].Removable()) > 0
+		return slot != workload.Slot(active) && len(m.s.Slots[slot].Removable()) > 0
 	})
 }
 
@@ -139,7 +139,7 @@ func (m *maker) advanceTo(want successive.Wanted) {
 
 // empties reports whether a slot has something that goes because nothing uses it any more.
 func (m *maker) empties(slot workload.Slot) bool {
-	return slices.Contains(m.empty, slot) && len(m.s.Tracks[slot].Removable()) > 0
+	return slices.Contains(m.empty, slot) && len(m.s.Slots[slot].Removable()) > 0
 }
 
 func (m *maker) observed() successive.Observed {
@@ -149,7 +149,7 @@ func (m *maker) observed() successive.Observed {
 		ProxiesReady: proxy.RolledOut(m.Target, false) && proxy.Available,
 	}
 	for _, slot := range workload.Slots {
-		seen.Slots[slot] = m.s.Slot(slot)
+		seen.Slots[slot] = m.s.ForRollout(slot)
 	}
 	for i := range m.s.Routing.Told {
 		seen.Proxies = append(seen.Proxies, successive.Answer{Routing: &m.s.Routing.Told[i], At: m.s.Now})

@@ -198,7 +198,7 @@ func address(server kinds.Object) string {
 
 // RefusedPods tells what refuses pods of a server that is ready with those that it has.
 func RefusedPods(p *reconcile.Pass, s *snapshot.Snapshot) {
-	if t := s.Tracks[s.Active]; t.Refused.News && t.Refused.Words != "" && s.Last.IsReady() {
+	if t := s.Slots[s.Active]; t.Refused.News && t.Refused.Words != "" && s.Last.IsReady() {
 		p.Event(corev1.EventTypeWarning, v1alpha1.ReasonPodRefused, "Scale", t.RefusedPod().Message)
 	}
 }

@@ -93,7 +93,7 @@ func failed(last *v1alpha1.RolloutOutcome) string {
 // occupied says what stands in the slot that new content needs.
 func occupied(s *snapshot.Snapshot) string {
 	for _, slot := range workload.Slots {
-		t := s.Tracks[slot]
+		t := s.Slots[slot]
 		name := slot.Name(s.Object.GetName())
 		switch {
 		case slot == s.Active:

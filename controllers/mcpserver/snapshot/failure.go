@@ -41,9 +41,9 @@ func (s *Snapshot) FirstFailure(want Wanted) *conditions.Finding {
 	if f := s.ended(want); f != nil {
 		return f
 	}
-	proxy, track := s.Proxy(), s.Tracks[want.Slot]
-	if track.Refused.Words != "" && track.Backend.Hash == want.Hash {
-		return new(track.RefusedPod())
+	proxy, in := s.Proxy(), s.Slots[want.Slot]
+	if in.Refused.Words != "" && in.Backend.Hash == want.Hash {
+		return new(in.RefusedPod())
 	}
 	if f := s.paused(want); f != nil {
 		return f
@@ -60,7 +60,7 @@ func (s *Snapshot) FirstFailure(want Wanted) *conditions.Finding {
 }
 
 // RefusedPod is what refuses a pod of the backend.
-func (t *Track) RefusedPod() conditions.Finding { return refusedPod(t.Refused.Words, &t.Backend) }
+func (in *Slot) RefusedPod() conditions.Finding { return refusedPod(in.Refused.Words, &in.Backend) }
 
 func refusedPod(words string, backend *Backend) conditions.Finding {
 	return conditions.Refusal(words, conditions.OfBackend, backend.Live.Spec.Template.Spec)
@@ -69,7 +69,7 @@ func refusedPod(words string, backend *Backend) conditions.Finding {
 // paused says that somebody holds the rollout of what is wanted: by spec.paused of the
 // Deployment, or by a partition of the StatefulSet. Neither is a field of Freehold.
 func (s *Snapshot) paused(want Wanted) *conditions.Finding {
-	proxy, backend := s.Proxy(), &s.Tracks[want.Slot].Backend
+	proxy, backend := s.Proxy(), &s.Slots[want.Slot].Backend
 	if proxy.Exists() && proxy.Live.Spec.Paused && want.hasProxy(proxy.Revision) &&
 		(proxy.Live.Status.Replicas == 0 || !proxy.RolledOut(want.Revision, false)) {
 		return new(conditions.Paused(proxy.Live.Name))
@@ -120,7 +120,7 @@ func (s *Snapshot) ended(want Wanted) *conditions.Finding {
 			return new(last.Ended(conditions.OfProxy))
 		}
 	}
-	if backend := &s.Tracks[want.Slot].Backend; backend.Exists() && backend.Hash == want.Hash {
+	if backend := &s.Slots[want.Slot].Backend; backend.Exists() && backend.Hash == want.Hash {
 		if last := s.Complaints.ended(want.Slot.Component(), backend.Written); last != nil && s.replaces(last) {
 			return new(last.Ended(conditions.OfBackend))
 		}

@@ -137,7 +137,7 @@ type refusalKey struct {
 // refused looks, where pods have been lacking for a while, for what refuses them. It looks no earlier than it is due,
 // whatever wakes the pass meanwhile. That it could not look ends no pass: what it knew stands, and it looks again.
 func (r *Reader) refused(ctx context.Context, s *Snapshot, slot workload.Slot) Refused {
-	ready, backend, key := s.Last.Ready, &s.Tracks[slot].Backend, refusalKey{s.Object.GetUID(), slot}
+	ready, backend, key := s.Last.Ready, &s.Slots[slot].Backend, refusalKey{s.Object.GetUID(), slot}
 	if ready == nil || ready.Status == metav1.ConditionUnknown || !backend.Ours() || !backend.LacksPods {
 		r.refusals.Remove(key)
 		return Refused{}

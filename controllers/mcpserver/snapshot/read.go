@@ -106,7 +106,7 @@ func (r *Reader) Read(
 		return nil, err
 	}
 	for _, slot := range workload.Slots {
-		s.Tracks[slot].Refused = r.refused(ctx, s, slot)
+		s.Slots[slot].Refused = r.refused(ctx, s, slot)
 	}
 	s.Routing = r.routing(ctx, s)
 	s.RememberedAs = r.rememberedAs(s)

@@ -30,10 +30,10 @@ func numbered[O client.Object](kind string, child Child[O], runs bool) []Numbere
 func (s *Snapshot) numbered() []Numbered {
 	all := numbered("Deployment", s.proxy.Child, true)
 	for _, slot := range workload.Slots {
-		track := s.Tracks[slot]
-		all = append(all, numbered("StatefulSet", track.Backend.Child, true)...)
-		all = append(all, numbered("Service", track.Calls, false)...)
-		all = append(all, numbered("Service", track.Names, false)...)
+		in := s.Slots[slot]
+		all = append(all, numbered("StatefulSet", in.Backend.Child, true)...)
+		all = append(all, numbered("Service", in.Calls, false)...)
+		all = append(all, numbered("Service", in.Names, false)...)
 	}
 	return all
 }

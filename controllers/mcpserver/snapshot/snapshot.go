@@ -59,8 +59,8 @@ type BackendObjects struct {
 	Calls, Names *corev1.Service
 }
 
-// Track is the backend in one slot.
-type Track struct {
+// Slot is the backend in one slot.
+type Slot struct {
 	Backend Backend
 	// Calls and Names are the Services of the backend.
 	Calls, Names Child[*corev1.Service]
@@ -81,7 +81,7 @@ type Snapshot struct {
 	Service Child[*corev1.Service]
 	// Active is the slot of the backend that gets the calls, or that is to be the first.
 	Active workload.Slot
-	Tracks map[workload.Slot]*Track
+	Slots  map[workload.Slot]*Slot
 
 	Pods       Pods
 	Complaints Complaints
@@ -115,9 +115,9 @@ func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
 		Account: childOf(object, objects.Account), Role: childOf(object, objects.Role),
 		Binding: childOf(object, objects.Binding),
 		Service: childOf(object, objects.Service),
-		Tracks: map[workload.Slot]*Track{
-			workload.Slot1: trackOf(object, BackendObjects{objects.Backend, objects.Calls, objects.Names}),
-			workload.Slot2: trackOf(object, objects.Slot2),
+		Slots: map[workload.Slot]*Slot{
+			workload.Slot1: slotOf(object, BackendObjects{objects.Backend, objects.Calls, objects.Names}),
+			workload.Slot2: slotOf(object, objects.Slot2),
 		},
 		proxy: proxyOf(object, objects.Proxy), policy: childOf(object, objects.Policy),
 		Pods: podsOf(objects.Pods), Configs: objects.Configs, Leftover: objects.Leftover, Hidden: objects.Hidden,
@@ -132,8 +132,8 @@ func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
 	return s
 }
 
-func trackOf(object kinds.Object, o BackendObjects) *Track {
-	return &Track{Backend: backendOf(object, o.Set), Calls: childOf(object, o.Calls), Names: childOf(object, o.Names)}
+func slotOf(object kinds.Object, o BackendObjects) *Slot {
+	return &Slot{Backend: backendOf(object, o.Set), Calls: childOf(object, o.Calls), Names: childOf(object, o.Names)}
 }
 
 // activeSlot is that of status.active. Where nothing is stated, as of a server of an earlier release, it is found by
@@ -143,8 +143,8 @@ func activeSlot(s *Snapshot) workload.Slot {
 		return workload.Slot(s.Last.Active.Slot)
 	}
 	there := map[workload.Slot]successive.Slot{}
-	for slot, track := range s.Tracks {
-		there[slot] = track.inSlot(slot)
+	for slot, in := range s.Slots {
+		there[slot] = in.forRollout(slot)
 	}
 	return successive.Incumbent(there)
 }
@@ -153,18 +153,18 @@ func activeSlot(s *Snapshot) workload.Slot {
 func (s *Snapshot) Proxy() *Proxy { return &s.proxy }
 
 // Backend is the backend that gets the calls.
-func (s *Snapshot) Backend() *Backend { return &s.Tracks[s.Active].Backend }
+func (s *Snapshot) Backend() *Backend { return &s.Slots[s.Active].Backend }
 
 // Removable are the objects of the server in a slot that are not on their way out: the StatefulSet, without which no
 // pod is made, and once it is gone the Services.
-func (t *Track) Removable() (objects []client.Object) {
-	if t.Backend.Ours() {
-		if t.Backend.Live.DeletionTimestamp == nil {
-			objects = append(objects, t.Backend.Live)
+func (in *Slot) Removable() (objects []client.Object) {
+	if in.Backend.Ours() {
+		if in.Backend.Live.DeletionTimestamp == nil {
+			objects = append(objects, in.Backend.Live)
 		}
 		return objects
 	}
-	for _, service := range []Child[*corev1.Service]{t.Calls, t.Names} {
+	for _, service := range []Child[*corev1.Service]{in.Calls, in.Names} {
 		if service.Ours() && service.Live.DeletionTimestamp == nil {
 			objects = append(objects, service.Live)
 		}
@@ -172,24 +172,24 @@ func (t *Track) Removable() (objects []client.Object) {
 	return objects
 }
 
-// Slot is what is in a slot, as rollouts are decided by it.
-func (s *Snapshot) Slot(slot workload.Slot) successive.Slot {
-	t := s.Tracks[slot]
-	there := t.inSlot(slot)
-	there.Stands = t.Backend.Exists() || t.Calls.Exists() || t.Names.Exists() || s.Pods.Running(slot.Component()) > 0
+// ForRollout is what is in a slot, as rollouts are decided by it.
+func (s *Snapshot) ForRollout(slot workload.Slot) successive.Slot {
+	in := s.Slots[slot]
+	there := in.forRollout(slot)
+	there.Stands = in.Backend.Exists() || in.Calls.Exists() || in.Names.Exists() || s.Pods.Running(slot.Component()) > 0
 	if there.Content.Hash == "" {
 		return there
 	}
 	there.Failure = s.FirstFailure(Wanted{Slot: slot, Hash: there.Content.Hash})
-	if conditions.IsQuota(t.Refused.Words) {
-		there.Quota = new(t.RefusedPod())
+	if conditions.IsQuota(in.Refused.Words) {
+		there.Quota = new(in.RefusedPod())
 	}
 	return there
 }
 
-// inSlot is the backend alone.
-func (t *Track) inSlot(slot workload.Slot) (there successive.Slot) {
-	backend := &t.Backend
+// forRollout is the backend alone.
+func (in *Slot) forRollout(slot workload.Slot) (there successive.Slot) {
+	backend := &in.Backend
 	if !backend.Exists() {
 		return there
 	}
@@ -207,7 +207,7 @@ func (t *Track) inSlot(slot workload.Slot) (there successive.Slot) {
 func (s *Snapshot) Backends() []*Backend {
 	all := make([]*Backend, 0, len(workload.Slots))
 	for _, slot := range workload.Slots {
-		all = append(all, &s.Tracks[slot].Backend)
+		all = append(all, &s.Slots[slot].Backend)
 	}
 	return all
 }
