@@ -107,7 +107,7 @@ soak: controlplane ## Run the tests of random order at length, from seeds drawn 
 		$(GO_TEST) -timeout 3h -count=1 -p $(PLANES) -v ./test/model ./test/faults
 	FREEHOLD_EXPLORE=1 $(GO_TEST) -count=1 -run 'Dropped' -v ./cmd/runner/internal/proxy
 	GOGC=400 FREEHOLD_ORPHANS=50 $(GO_TEST) -count=1 -timeout 30m -v ./test/integration -ginkgo.focus 'deleted with --cascade=orphan'
-	FREEHOLD_EXPLORE=1 FREEHOLD_ROLLOUT_LIVES=20000 $(GO_TEST) -count=1 -timeout 1h -run 'Promises' -v ./controllers/rollout
+	FREEHOLD_EXPLORE=1 FREEHOLD_ROLLOUT_LIVES=20000 $(GO_TEST) -count=1 -timeout 1h -run 'Promises|Lives' -v ./controllers/rollout ./controllers/mcpserver/successive
 
 .PHONY: vuln
 vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product calls; needs the database, see VULNDB in hack/vuln.sh

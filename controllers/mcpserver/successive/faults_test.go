@@ -133,7 +133,7 @@ func TestMake_PlantedFaults(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(2000) {
+			for seed := range uint64(howMany(t)) {
 				err := newLife(seed, fault.broken).live(150)
 				if err != nil && strings.Contains(err.Error(), fault.finds) {
 					t.Logf("life %d: %v", seed, err)

@@ -3,7 +3,9 @@ package successive
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -429,11 +431,22 @@ func (l *life) answer(p *proxy) Answer {
 	return Answer{Routing: r, At: l.now}
 }
 
-func TestMake_Lives(t *testing.T) {
-	lives := 2000
-	if testing.Short() {
-		lives = 200
+// howMany is how many lives are lived: more in make soak.
+func howMany(t *testing.T) int {
+	t.Helper()
+	text, set := os.LookupEnv("FREEHOLD_ROLLOUT_LIVES")
+	if !set {
+		return 300
 	}
+	lives, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("FREEHOLD_ROLLOUT_LIVES=%q: write a number", text)
+	}
+	return lives
+}
+
+func TestMake_Lives(t *testing.T) {
+	lives := howMany(t)
 	reached := map[string]int{}
 	for seed := range uint64(lives) {
 		l := newLife(seed, rules{make: Make})
