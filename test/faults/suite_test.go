@@ -4,8 +4,9 @@
 //
 // life_test.go is the story that nearly every test tells, checks_test.go what has to be true at the end of each part of
 // it, and observer_test.go what has to be true at any time. operator_test.go runs operators, and wire_test.go has what
-// goes wrong between a process and the API server. Each other file is one kind of fault. Each process of Ginkgo has a
-// control plane of its own, so that no story waits for another to end.
+// goes wrong between a process and the API server. rollouts_test.go has each step of a rollout of content beside what
+// serves, and rollouts_checks_test.go judges each state of that. Each other file is one kind of fault. Each process of
+// Ginkgo has a control plane of its own, so that no story waits for another to end.
 //
 // FREEHOLD_SEED replays the random choices of a run, as far as the order of requests of several processes is the same;
 // FREEHOLD_KILLS is how often each kind of process is killed.

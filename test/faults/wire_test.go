@@ -50,6 +50,13 @@ func newDoom(at int, before bool) *doom {
 	return d
 }
 
+// dieAfter has it die after so many writes from now on.
+func (d *doom) dieAfter(writes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left, d.before = writes, false
+}
+
 func (d *doom) dead() bool {
 	select {
 	case <-d.died:

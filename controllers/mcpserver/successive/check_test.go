@@ -254,7 +254,10 @@ func (c *checker) emptied(slot workload.Slot, s *set) error {
 // rest judges what a life has come to.
 func (c *checker) rest() error {
 	active, last := c.life.status.Active, c.life.status.Last
+	left := c.sets[other(active.Slot)]
 	switch {
+	case left != nil && left.gone.IsZero():
+		return fmt.Errorf("leaves content in slot %d, which nothing uses", other(active.Slot))
 	case active.Hash == c.want.Content.Hash:
 		return nil
 	case last != nil && last.State == v1alpha1.RolloutFailed && last.Hash == c.want.Content.Hash:

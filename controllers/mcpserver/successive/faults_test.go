@@ -75,6 +75,21 @@ var faults = map[string]struct {
 			plan.Active = nil
 		}
 	}), "no content is active"},
+	"the pointer is computed to none while content waits for its slot": {after(func(_ Status, plan *Plan) {
+		if plan.Verdict.State == WaitsForSlot {
+			plan.Active = nil
+		}
+	}), "no content is active"},
+	"only content is deleted that was active once": {after(func(_ Status, plan *Plan) {
+		if plan.Last != nil && plan.Last.State != v1alpha1.RolloutSucceeded {
+			plan.Empty = nil
+		}
+	}), "leaves content"},
+	"all content is deleted that was active once": {after(func(_ Status, plan *Plan) {
+		if plan.Rollout != nil && plan.switched() {
+			plan.Empty = append(plan.Empty[:0:0], other(plan.Active.Slot))
+		}
+	}), "deletes what a proxy calls"},
 	"the switch does not ask whether pods are ready": {before(func(s *Status, _ *Wanted, o *Observed) {
 		if within(*s, v1alpha1.StepCheck) {
 			slots := o.Slots
