@@ -25,15 +25,8 @@ type load struct {
 	ends []answered
 	// inSessions are how many later calls of sessions were answered.
 	inSessions int
-	// untranslated are calls that were refused as notYetTranslated says.
-	untranslated []answered
-	wrong        []string
+	wrong      []string
 }
-
-// notYetTranslated is what the backend here, which is of the legacy era, answers a modern call that the proxy has
-// passed on as it was. A proxy does that at times in the first second after a switch, before it knows what the new
-// content speaks: a defect, beside which this looks for others.
-const notYetTranslated = `protocol version "2026-07-28" is not supported by this server`
 
 // answered is which round answered between two times.
 type answered struct {
@@ -66,12 +59,6 @@ func (l *load) work(running context.Context, do func()) {
 func (l *load) callOnce(ctx context.Context, w way, url string) {
 	begun := time.Now()
 	got, err := w.ask(ctx, url, nil)
-	if err == nil && got.Error != nil && got.Error.Message == notYetTranslated {
-		l.mu.Lock()
-		l.untranslated = append(l.untranslated, answered{0, begun, time.Now()})
-		l.mu.Unlock()
-		return
-	}
 	if err == nil && got.Error != nil {
 		err = fmt.Errorf("got the error %q", got.Error.Message)
 	}
@@ -157,21 +144,14 @@ func (l *load) told(at turn) {
 }
 
 func (l *load) String() string {
-	return fmt.Sprintf("%d answers without a session, %d more in sessions of which %d were ended, %d not translated; "+
-		"wrong: %q", len(l.answers), l.inSessions, len(l.ends), len(l.untranslated), l.wrong)
+	return fmt.Sprintf("%d answers without a session, %d more in sessions of which %d were ended; wrong: %q",
+		len(l.answers), l.inSessions, len(l.ends), l.wrong)
 }
 
 // judge says what was wrong: a call that failed, or was answered by a round before it had got the calls or after all
 // proxies called the next; a session that was ended before its time, or not at all.
 func (l *load) judge(turns []turn) []string {
 	wrong := slices.Clone(l.wrong)
-	for _, u := range l.untranslated {
-		if !slices.ContainsFunc(turns[1:], func(t turn) bool {
-			return u.begun.Before(t.since.Add(4*time.Second)) && u.ended.After(t.since)
-		}) {
-			wrong = append(wrong, fmt.Sprintf("what was asked at %s was not translated", u.begun.Format(time.StampMilli)))
-		}
-	}
 	after := func(round int) *turn {
 		if i := slices.IndexFunc(turns, func(t turn) bool { return t.round == round }); i >= 0 && i+1 < len(turns) {
 			return &turns[i+1]

@@ -19,6 +19,7 @@ type reply struct {
 	message jsonrpc.Message
 	said    words  // those that have the message, or none
 	id      string // of the session that the answer names
+	unsent  error  // why nobody has got the request, nil where somebody may have
 }
 
 // ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an
@@ -31,7 +32,7 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body *pipeline.Bo
 	case <-ctx.Done():
 		return reply{}, ctx.Err()
 	}
-	a := reply{status: x.status, header: x.answered, id: x.answered.Get(protocol.HeaderSession)}
+	a := reply{status: x.status, header: x.answered, id: x.answered.Get(protocol.HeaderSession), unsent: x.unsent}
 	for a.said = range heard(ctx, t, nil, x.words) {
 		if a.said.err != nil {
 			return a, nil

@@ -38,6 +38,9 @@ type found struct {
 	until   time.Time
 	// overdue is how often in a row it has not told in time.
 	overdue int
+	// nobody is why the last question got nowhere while nothing was found, and asked when that began.
+	nobody error
+	asked  time.Time
 }
 
 func (f *found) both() bool { return f.modern && f.legacy }
@@ -62,8 +65,13 @@ func (f *found) unanswered(asked *found) *found {
 	if !f.of(asked.content) {
 		again.path = asked.path
 	}
-	again.content, again.until = asked.content, time.Time{}
+	again.content, again.until, again.nobody = asked.content, time.Time{}, nil
 	return &again
+}
+
+// gotNowhere reports whether a question that began after a call had come found nobody: the call need not ask again.
+func (f *found) gotNowhere(since time.Time) bool {
+	return f != nil && f.nobody != nil && f.asked.After(since)
 }
 
 // allSpeak reports whether every pod of the backend speaks what was found.
@@ -72,11 +80,19 @@ func (f *found) allSpeak(content string) bool { return !f.earlier && content != 
 // errRefused is what a backend tells a client that it does not let in.
 var errRefused = errors.New("the backend does not let this client ask which revisions of MCP it speaks")
 
+// nobodyError says that nobody was there to take a question. A call has to wait until somebody is: what has not been
+// asked may speak either era.
+type nobodyError struct{ error }
+
+// Unwrap is why.
+func (e *nobodyError) Unwrap() error { return e.error }
+
 var errUnknown = errors.New("it is not known which revisions of MCP the backend speaks")
 
 // detect returns which eras the backend speaks, asked with the client's own credentials. It returns an error while that
-// is not known. Era detection: MCP specification 2026-07-28, basic/transports/streamable-http, backward compatibility.
-// A backend that answers HTTP 401, 403, 413, 414 or 431 has told this caller nothing, and one that answers 5xx nobody.
+// is not known, which is a *nobodyError where nobody was there. Era detection: MCP specification 2026-07-28,
+// basic/transports/streamable-http, backward compatibility. A backend that answers HTTP 401, 403, 413, 414 or 431 has
+// told this caller nothing, and one that answers 5xx nobody.
 func (t *Translator) detect(r *http.Request) (*found, error) {
 	known, content := t.state.Load(), t.config.Content()
 	switch {
@@ -89,21 +105,26 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 			}()
 		}
 	default:
+		came := time.Now()
 		leave, err := t.questions.Wait(r.Context(), pipeline.Of(r.Context()).Payer(), 1)
 		if err != nil {
 			return nil, errUnknown
 		}
 		defer leave()
 		if known = t.state.Load(); !known.current(time.Now(), content) && !known.of(content) &&
-			!t.denials.recent(t.config.Caller(r)) {
+			!known.gotNowhere(came) && !t.denials.recent(t.config.Caller(r)) {
 			t.askEras(r.Context(), r)
 		}
 		known = t.state.Load()
 	}
-	if !known.any() {
+	switch {
+	case known.any():
+		return known, nil
+	case known != nil && known.nobody != nil:
+		return nil, &nobodyError{known.nobody}
+	default:
 		return nil, errUnknown
 	}
-	return known, nil
 }
 
 // askEras asks the backend which eras it speaks, and keeps what it says.
@@ -136,6 +157,9 @@ func (t *Translator) askEras(ctx context.Context, r *http.Request) {
 		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
 		left := known.unanswered(speaks)
 		left.until = time.Now().Add(pause)
+		if nobody, ok := errors.AsType[*nobodyError](err); ok && !left.any() {
+			left.until, left.nobody, left.asked = time.Time{}, nobody.error, began // calls wait for what the next one finds
+		}
 		if probe.Err() != nil {
 			// Whoever comes waits for an answer: not again soon for one that does not come. What takes no connection, or is not
 			// up yet, may be there the next moment.

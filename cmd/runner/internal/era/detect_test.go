@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
 // Whoever asks first can send so much that initialize, which is shorter, passes the backend's bound, and
@@ -376,5 +377,24 @@ func TestAPlaceOfOneCallerIsNoneOfOthers(t *testing.T) {
 				t.Errorf("calls went to where others are led: %q", astray)
 			}
 		})
+	}
+}
+
+// What a backend speaks is not known while nobody is there to be asked: then a call is told so, and goes to no backend
+// as it is, also right after somebody has come.
+func TestACallGoesNowhereUntilSomebodyCanBeAsked(t *testing.T) {
+	for _, speaks := range []eras{legacyOnly, modernOnly} {
+		b := newBackend(t, speaks)
+		come := absent(t, b)
+		endpoint := front(t, b)
+		body, headers := otherEra(speaks)
+		if status, got := send(t, endpoint, body, headers...); status != http.StatusServiceUnavailable || got.Error == nil ||
+			got.Error.Code != proxy.CodeBackendStarting {
+			t.Fatalf("nobody is there: HTTP %d with %+v", status, got)
+		}
+		come()
+		if status, got := send(t, endpoint, body, headers...); status != http.StatusOK || got.Error != nil {
+			t.Errorf("somebody has come: HTTP %d with %+v", status, got)
+		}
 	}
 }

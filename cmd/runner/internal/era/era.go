@@ -11,6 +11,7 @@ package era
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -132,6 +133,10 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	}
 	modern := jsonrpc.Modern(r.Header, m)
 	speaks, err := t.detect(r)
+	if nobody, ok := errors.AsType[*nobodyError](err); ok {
+		call.Fail(w, r, nobody.error)
+		return
+	}
 	switch {
 	case err == nil && modern && speaks.both() && !speaks.allSpeak(t.config.Content()):
 		defer call.Body.Keep()() // it may be sent again

@@ -43,6 +43,9 @@ type exchange struct {
 	words chan words
 	err   error
 
+	// unsent is why nothing of the request has been sent, nil where something may have been.
+	unsent error
+
 	room   room
 	begin  sync.Once
 	header http.Header
@@ -194,6 +197,9 @@ func (x *exchange) Write(p []byte) (int, error) {
 	}
 	return x.whole.Write(p)
 }
+
+// Unsent implements proxy.Unsent.
+func (x *exchange) Unsent(err error) { x.unsent = err }
 
 // Flush implements http.Flusher.
 func (x *exchange) Flush() {}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -331,4 +332,26 @@ func asModern(method, name string) []string {
 		headers = append(headers, "Mcp-Name", name)
 	}
 	return headers
+}
+
+// absent is a backend where nobody listens until come is called, at an address that nobody else takes meanwhile.
+func absent(t *testing.T, b *backend) (come func()) {
+	t.Helper()
+	handler := b.Config.Handler
+	b.Close()
+	listen := func(at string) net.Listener {
+		listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return listener
+	}
+	listener := listen("127.0.0.9:0")
+	at := listener.Addr().String()
+	_ = listener.Close()
+	b.URL = "http://" + at
+	return func() {
+		b.Server = &httptest.Server{Listener: listen(at), Config: &http.Server{Handler: handler}}
+		b.Start()
+	}
 }

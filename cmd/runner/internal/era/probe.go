@@ -53,8 +53,11 @@ func (t *Translator) leadsAll(ctx context.Context, r *http.Request, path string)
 func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error) {
 	answer, r, err := t.find(ctx, r)
 	speaks := &found{path: r.URL.Path}
-	if err != nil {
+	switch {
+	case err != nil:
 		return speaks, err
+	case answer.unsent != nil:
+		return speaks, &nobodyError{answer.unsent}
 	}
 	if denied(answer.status) || tooLong(answer.status) {
 		return speaks, errRefused
@@ -79,6 +82,8 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 		speaks.legacy = true
 		speaks.versions = append(speaks.versions, session.version)
 		t.end(r, session)
+	case errors.As(err, &refused) && refused.unsent != nil:
+		return speaks, &nobodyError{refused.unsent}
 	case errors.As(err, &refused) && (denied(refused.status) || tooLong(refused.status)):
 		return speaks, errRefused
 	case speaks.modern && refused != nil && !inconclusive(refused.status):

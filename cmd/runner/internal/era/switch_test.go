@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,12 +40,11 @@ func who(ctx context.Context, client *mcp.ClientSession) (string, error) {
 	return answer.Content[0].(*mcp.TextContent).Text, nil
 }
 
-// rollout is a proxy with two contents, a and b, and clients that call it all the time.
+// rollout is proxies with two contents, a and b, and clients that call them all the time.
 type rollout struct {
-	t        *testing.T
-	proxy    *proxy.Proxy
-	contents map[string]*proxy.Upstream
-	endpoint string
+	t       *testing.T
+	proxies []*rolling
+	come    func() // has b be there
 
 	ctx      context.Context // ends with the callers
 	callers  sync.WaitGroup
@@ -55,15 +55,42 @@ type rollout struct {
 	end      map[string]func() // ends the calls of sessions of a content
 }
 
+// rolling is one of the proxies.
+type rolling struct {
+	*proxy.Proxy
+	contents map[string]*proxy.Upstream
+	endpoint string
+}
+
+func (p *rolling) to(active string, others ...string) {
+	upstreams := proxy.Upstreams{Active: p.contents[active], Stated: true}
+	for _, name := range others {
+		upstreams.Others = append(upstreams.Others, p.contents[name])
+	}
+	p.Switch("/mcp", upstreams)
+}
+
+// asks has the process ask its own content, b, as a client of the modern era.
+func (p *rolling) asks() int {
+	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(modern("1", "tools/list", "", "")))
+	for i, header := 0, asModern("tools/list", ""); i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	p.Own().ServeHTTP(w, r)
+	return w.Code
+}
+
 // to has the calls go to the active content, while others are there too, and waits until clients have called.
 func (r *rollout) to(active string, others ...string) {
 	r.t.Helper()
-	upstreams := proxy.Upstreams{Active: r.contents[active], Stated: true}
-	for _, name := range others {
-		upstreams.Others = append(upstreams.Others, r.contents[name])
-	}
 	r.phase.Store("ab")
-	r.proxy.Switch("/mcp", upstreams)
+	for _, p := range r.proxies {
+		p.to(active, others...)
+	}
+	if active == "b" {
+		r.come()
+	}
 	sessions, begun := r.sessions.Load(), r.begun.Load()
 	for end := time.Now().Add(patience); r.begun.Load() < begun+20; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -80,7 +107,7 @@ func (r *rollout) to(active string, others ...string) {
 
 // stays has a client of the legacy era call in its session, which stays at its content, until calls of that end.
 func (r *rollout) stays(content string) {
-	client := connect(r.t, r.endpoint, protocol.Legacy, nil)
+	client := connect(r.t, r.proxies[0].endpoint, protocol.Legacy, nil)
 	ctx, cancel := context.WithCancel(r.ctx)
 	ended := make(chan struct{})
 	r.calls, r.end[content] = true, func() { cancel(); <-ended }
@@ -97,13 +124,13 @@ func (r *rollout) stays(content string) {
 }
 
 // begins has a client begin what has no session, or begins one, over and over.
-func (r *rollout) begins(kind, revision string) {
-	client := connect(r.t, r.endpoint, revision, nil)
+func (r *rollout) begins(kind, revision string, at *rolling) {
+	client := connect(r.t, at.endpoint, revision, nil)
 	r.callers.Go(func() {
 		for r.ctx.Err() == nil {
 			may := r.phase.Load().(string)
 			if revision == protocol.Legacy {
-				client = connect(r.t, r.endpoint, revision, nil)
+				client = connect(r.t, at.endpoint, revision, nil)
 			}
 			got, err := who(context.Background(), client)
 			now := r.phase.Load().(string)
@@ -124,7 +151,7 @@ func (r *rollout) begins(kind, revision string) {
 func (r *rollout) told(content int) runconfig.ContentUse {
 	r.t.Helper()
 	w := httptest.NewRecorder()
-	r.proxy.Routing("/mcp").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/backend", http.NoBody))
+	r.proxies[0].Routing("/mcp").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/backend", http.NoBody))
 	told, err := runconfig.ReadRouting(w.Body)
 	if err != nil || told.Of(hashes[content]) == nil {
 		r.t.Fatalf("%+v: %v", told, err)
@@ -133,8 +160,8 @@ func (r *rollout) told(content int) runconfig.ContentUse {
 }
 
 // Content of another era is tried, gets the calls, gives them back to the earlier one whose sessions still live, and is
-// torn down: under calls of both eras none fails, each session stays at its content, and nothing goes to a content that
-// it is not to go to.
+// torn down: under calls of both eras at two proxies none fails, each session stays at its content, and nothing goes to
+// a content that it is not to go to. No proxy has found the other content before the switch, nor at that moment.
 func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 	for name, speak := range map[string][2]eras{
 		"legacy and modern": {legacyOnly, modernOnly}, "modern and legacy": {both, legacyOnly}, "both": {both, both},
@@ -142,23 +169,34 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := named(t, speak[0], "a"), named(t, speak[1], "b")
-			upstreams, p, endpoint := inLanes(t, func(context.Context) {}, a, b)
 			ctx, stop := context.WithCancel(t.Context())
 			r := &rollout{
-				t: t, proxy: p, endpoint: endpoint, ctx: ctx,
-				contents: map[string]*proxy.Upstream{"a": upstreams[0], "b": upstreams[1]},
-				end:      map[string]func(){"a": func() {}, "b": func() {}},
+				t: t, ctx: ctx, come: sync.OnceFunc(absent(t, b)), end: map[string]func(){"a": func() {}, "b": func() {}},
+			}
+			for range 2 {
+				upstreams, p, endpoint := inLanes(t, func(context.Context) {}, a, b)
+				r.proxies = append(r.proxies,
+					&rolling{p, map[string]*proxy.Upstream{"a": upstreams[0], "b": upstreams[1]}, endpoint})
 			}
 			defer r.callers.Wait()
 			defer stop()
 			r.phase.Store("a")
-			p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Stated: true})
+			for _, p := range r.proxies {
+				p.to("a")
+			}
 			if speak[0] == legacyOnly {
 				r.stays("a")
 			}
-			r.begins("a modern client", "")
-			r.begins("a legacy client", protocol.Legacy)
+			for _, p := range r.proxies {
+				r.begins("a modern client", "", p)
+				r.begins("a legacy client", protocol.Legacy, p)
+			}
 			r.to("a", "b") // the candidate
+			for _, p := range r.proxies {
+				if status := p.asks(); status != http.StatusServiceUnavailable {
+					t.Errorf("a candidate that is not there yet: HTTP %d", status)
+				}
+			}
 			if n := len(b.got(http.MethodPost)); n > 0 {
 				t.Errorf("a candidate has got %d requests", n)
 			}
@@ -177,7 +215,9 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 			if seen := r.told(1).SessionSeen; speak[1] == legacyOnly && seen.IsZero() {
 				t.Error("no session of b was seen")
 			}
-			p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Stated: true})
+			for _, p := range r.proxies {
+				p.to("a")
+			}
 			b.CloseClientConnections()
 			b.Close()
 			r.to("a")
@@ -226,7 +266,7 @@ func TestACallThatWaitsForItsClientAtTheSwitch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := newBackend(t, legacyOnly), newBackend(t, legacyOnly)
 			upstreams, p, endpoint := inLanes(t, nil, a, b)
-			r := &rollout{t: t, proxy: p}
+			r := &rollout{t: t, proxies: []*rolling{{Proxy: p}}}
 			p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Others: upstreams[1:], Stated: true})
 			_, asked := send(t, endpoint, asking("1", ""), asModern("tools/call", "ask")...)
 			if asked.Result["resultType"] != "input_required" {

@@ -42,7 +42,7 @@ func inLanes(
 		t.Fatal(err)
 	}
 	p = proxy.New(proxy.Process{Log: log}, map[string]proxy.Config{"/mcp": {
-		ServerUID: "uid-1", Upstream: upstreams[0], Refresh: refresh, Log: log,
+		ServerUID: "uid-1", Own: hashes[1], Upstream: upstreams[0], Refresh: refresh, Log: log,
 		Keys: session.Follow(keys, "echo-session", "uid-1"),
 		Translate: func(_ *proxy.Upstream, next, send http.Handler) proxy.Translator {
 			return era.New(era.Config{Caller: func(*http.Request) string { return "" }, Log: log}, next, send)

@@ -11,10 +11,16 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
+// Unsent is implemented by the writer of a translator's own request that has to know why nothing of it was sent.
+type Unsent interface{ Unsent(err error) }
+
 // fail answers a call that got no response from the backend.
 func (t *target) fail(w http.ResponseWriter, r *http.Request, err error) {
 	flight := flightOf(r.Context())
 	if f := t.why(flight, err); f != nil {
+		if asks, is := w.(Unsent); is && unsent(err) {
+			asks.Unsent(err)
+		}
 		if flight.internal && flight.leads != "" {
 			w.Header().Set("Location", flight.leads)
 		}

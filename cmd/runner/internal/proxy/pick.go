@@ -103,13 +103,13 @@ func (t *target) switchTo(upstreams *Upstreams) {
 			defer func() { go u.close() }() // its calls find the others first
 		}
 	}
-	t.upstreams.Store(upstreams)
 	if before.Active != nil && before.Active.lane != upstreams.Active.lane {
 		s.pause = 0
 		// It has been ready for long enough to get the calls: what finds nobody there waits, as for a pod that is replaced,
 		// until every node has heard of it.
 		upstreams.Active.dialer.Present.Store(true)
 	}
+	t.upstreams.Store(upstreams)
 }
 
 // hasLeft reports whether content is known to have gone with its lane.
@@ -154,6 +154,7 @@ func (t *target) pick(own bool) http.Handler {
 		}
 		f := flightOf(r.Context())
 		f.uses(to.use)
+		f.route.to = to
 		if ids, _ := sessionIDs(r, false); t.config.Refresh == nil || f.inside || len(ids) > 0 {
 			to.serve(w, r)
 			return
@@ -172,6 +173,7 @@ func (t *target) pick(own bool) http.Handler {
 		held.TakeBack()
 		f.again()
 		f.uses(next.use)
+		f.route.to = next
 		next.serve(held, r)
 	})
 }

@@ -71,7 +71,7 @@ func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, e
 	if _, again := request.Body.(*readBody); !again && request.Body != nil && request.Body != http.NoBody {
 		request.Body = body
 	}
-	end, age := time.Now().Add(u.dialer.Patience), freshPods
+	end, age, present := time.Now().Add(u.dialer.Patience), freshPods, u.dialer.Present.Load()
 	for pause := remote.FirstPause; ; pause = min(2*pause, remote.LastPause) {
 		pods, err := u.pods.next(request.Context(), age)
 		for _, pod := range pods {
@@ -90,7 +90,9 @@ func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, e
 		}
 		age = missing
 		if !u.dialer.Present.Load() || time.Now().Add(pause).After(end) {
-			u.dialer.Present.Store(false)
+			if present {
+				u.dialer.Present.Store(false)
+			}
 			body.release()
 			return nil, err
 		}

@@ -62,7 +62,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		}
 		return conn, err
 	}
-	end := time.Now().Add(d.Patience)
+	present, end := d.Present.Load(), time.Now().Add(d.Patience)
 	for pause := FirstPause; ; pause = min(2*pause, LastPause) {
 		conn, err := d.resolved(ctx, network)
 		if err == nil {
@@ -70,7 +70,9 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 			return conn, nil
 		}
 		if _, final := errors.AsType[*Refusal](err); final || !d.Present.Load() || time.Now().Add(pause).After(end) {
-			d.Present.Store(false)
+			if present { // else it may have come to be there since
+				d.Present.Store(false)
+			}
 			return nil, err
 		}
 		select {
