@@ -95,11 +95,17 @@ func (c *cli) debugged(args []string) (u *unstructured.Unstructured, key string,
 	if u, err = c.object(args...); err != nil {
 		return nil, "", err
 	}
+	key, err = keyOfChildren(u)
+	return u, key, err
+}
+
+// keyOfChildren is the key in the labels of a workload's children.
+func keyOfChildren(u *unstructured.Unstructured) (string, error) {
 	kind, known := kinds.Named(u.GetKind())
 	if !known || u.GroupVersionKind().Group != kind.Object.Group {
-		return nil, "", fmt.Errorf("%s is no workload of Freehold: name an MCPServer or an MCPRemoteProxy", title(u))
+		return "", fmt.Errorf("%s is no workload of Freehold: name an MCPServer or an MCPRemoteProxy", title(u))
 	}
-	return u, kind.Key(u.GetName()), nil
+	return kind.Key(u.GetName()), nil
 }
 
 // collect reads everything it may, and writes it. Unreadable parts are listed in unread.txt; only the server must be

@@ -53,7 +53,7 @@ wrong, or plan something that would change, and 2 after an error.`,
 	root.SetOut(c.Out)
 	root.SetErr(c.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(c.owners(), c.audit(), c.importing(), c.refs(), c.plan(), c.release(), c.rollout(),
+	root.AddCommand(c.owners(), c.audit(), c.connect(), c.importing(), c.refs(), c.plan(), c.release(), c.rollout(),
 		c.status(), c.debug())
 	return root
 }

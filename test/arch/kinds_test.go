@@ -21,7 +21,7 @@ var ofOneKind = regexp.MustCompile(`(OIDC|Authz)Config|^Authorization$`)
 // what becomes one when others' objects are converted.
 var special = []string{
 	"apis/v1alpha1", "apis/contract", "applyconfig/...", "controllers/configs/authz", "controllers/configs/oidc",
-	"cmd/kubectl-freehold/internal/conversion", "test/...", "hack/...",
+	"cmd/kubectl-freehold/internal/clients", "cmd/kubectl-freehold/internal/conversion", "test/...", "hack/...",
 	// What enforces it.
 	"apis/runconfig", "cmd/runner/...",
 	// Policies that a server states itself.

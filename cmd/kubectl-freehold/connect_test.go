@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/clients"
+	"github.com/freehold-dev/freehold/test/golden"
+)
+
+// connectable are a server with its login, as the API server shows them.
+func connectable(t *testing.T, proxy, ref, login string) *reached {
+	t.Helper()
+	u := fromYAML(t, fmt.Sprintf(`{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: everything,
+		namespace: tools}, spec: {image: a, proxy: {%s}, %s}, status: {observedGeneration: 1,
+		url: "http://everything-proxy.tools.svc:8000/mcp", conditions: [%s]}}`, proxy, ref,
+		is("Ready", "True", "Ready", "MCP answers")))
+	r, err := reachedOf(u)
+	if err == nil && login != "" {
+		err = r.AcceptTokensOf(fromYAML(t, "{kind: MCPOIDCConfig, spec: {"+login+"}}"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const (
+	published = `publicURL: "https://mcp.example.com/it's"`
+	provider  = `oidc: {issuer: "https://login.example.com/realms/team"}`
+	accounts  = `kubernetes: {serviceAccounts: [{namespace: agents, name: planner}]}`
+	ref       = `oidcConfigRef: {name: company}`
+)
+
+func TestWhatConnectPrints(t *testing.T) {
+	claude, _ := clients.Named("claude-code")
+	for _, tc := range []struct {
+		golden   string
+		reached  *reached
+		clientID string
+		port     int
+		clients  []clients.Client
+	}{
+		{"inside", connectable(t, "", "", ""), "", 0, []clients.Client{claude}},
+		{"forwarded", connectable(t, "", ref, provider), "", 20000, []clients.Client{claude}},
+		{"public", connectable(t, published, "", ""), "", 0, clients.All},
+		{"login", connectable(t, published, ref, provider), "", 0, []clients.Client{claude}},
+		{"client-id", connectable(t, published, ref, provider), "0oa1b2c3", 0, clients.All},
+		{"accounts", connectable(t, published, ref, accounts), "", 0, clients.All},
+	} {
+		t.Run(tc.golden, func(t *testing.T) {
+			var out strings.Builder
+			c := sit("")
+			c.Out = &out
+			e, err := tc.reached.Endpoint(tc.clientID, tc.port)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, client := range tc.clients {
+				if err := c.printClient(tc.reached, client, e, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golden.File(t, "testdata/golden/connect-"+tc.golden, out.String())
+		})
+	}
+}
+
+// A server that does not answer is told with the reason, and nothing to run.
+func TestConnectSaysWhyNotYet(t *testing.T) {
+	for _, tc := range []struct{ conditions, says string }{
+		{"", "no operator has reported"},
+		{is("Ready", "False", "ImagePull", "correct spec.image"), "is not ready: ImagePull: correct spec.image"},
+		{is("Suspended", "True", "Suspended", ""), "is suspended"},
+		{is("Ready", "False", "RolloutHeld", "x") + ", " + is("Available", "True", "Available", ""), ""},
+	} {
+		u := reports(t, "MCPServer", "tools", "everything", tc.conditions)
+		r, err := reachedOf(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ready, why := r.ready(); ready != (tc.says == "") || !strings.Contains(why, tc.says) {
+			t.Errorf("%s: ready %t, %q", tc.conditions, ready, why)
+		}
+	}
+}
