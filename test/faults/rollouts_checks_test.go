@@ -1,17 +1,20 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -52,7 +55,7 @@ func (r *rolling) settled() {
 		}
 		return nil
 	})
-	r.leaves(live.Status.Active, r.replicas)
+	r.leaves(live.Status.Active, r.image(r.content), r.replicas)
 }
 
 // stopped waits until nothing runs, and nothing of other content than serves is left.
@@ -67,13 +70,11 @@ func (r *rolling) stopped() {
 		}
 		return nil
 	})
-	// Content that had the calls when all stopped stays, and what was to follow it is another rollout.
-	r.content = ""
-	r.leaves(live.Status.Active, 0)
+	r.leaves(live.Status.Active, "", 0)
 }
 
-// leaves waits until of the backend there is just what serves.
-func (r *rolling) leaves(active *v1alpha1.ActiveBackend, replicas int32) {
+// leaves waits until of the backend there is just what serves, of any image where none is said.
+func (r *rolling) leaves(active *v1alpha1.ActiveBackend, image string, replicas int32) {
 	GinkgoHelper()
 	slot := workload.Slot(active.Slot)
 	sets, services := &appsv1.StatefulSetList{}, &corev1.ServiceList{}
@@ -85,8 +86,8 @@ func (r *rolling) leaves(active *v1alpha1.ActiveBackend, replicas int32) {
 		if hash := template.Annotations[workload.AnnotationBackendHash]; hash != active.Hash {
 			return fmt.Errorf("it has content %s, and %s serves", hash, active.Hash)
 		}
-		if image := template.Spec.Containers[0].Image; r.content != "" && image != r.image(r.content) {
-			return fmt.Errorf("it runs %s", image)
+		if runs := template.Spec.Containers[0].Image; image != "" && image != runs {
+			return fmt.Errorf("it runs %s", runs)
 		}
 		return nil
 	}, ofEcho)
@@ -188,12 +189,17 @@ type recorder struct {
 	ready     map[workload.Slot]map[types.UID]bool
 }
 
-func (r *rolling) record() *recorder {
-	GinkgoHelper()
-	c := &recorder{
-		s: r.s, named: map[workload.Slot]bool{}, known: map[types.UID]bool{},
+func newRecorder() *recorder {
+	return &recorder{
+		named: map[workload.Slot]bool{}, known: map[types.UID]bool{},
 		ready: map[workload.Slot]map[types.UID]bool{workload.Slot1: {}, workload.Slot2: {}},
 	}
+}
+
+func (r *rolling) record() *recorder {
+	GinkgoHelper()
+	c := newRecorder()
+	c.s = r.s
 	// The server is listed first: nothing that is made later is listed before what names its slot.
 	for _, kind := range []client.Object{
 		&v1alpha1.MCPServer{}, &appsv1.StatefulSet{}, &corev1.Service{}, &corev1.Pod{},
@@ -204,8 +210,7 @@ func (r *rolling) record() *recorder {
 }
 
 // check judges all states in the order in which they were stored.
-func (c *recorder) check(of string) {
-	GinkgoHelper()
+func (c *recorder) check() error {
 	var states []kit.State
 	for _, kept := range c.kept {
 		states = append(states, kept.States()...)
@@ -216,28 +221,36 @@ func (c *recorder) check(of string) {
 		c.s.Must(err, "comparing versions")
 		return order
 	})
+	return c.judgeAll(states)
+}
+
+func (c *recorder) judgeAll(states []kit.State) error {
 	for _, state := range states {
 		err := c.judge(state)
 		if err == nil && c.server != nil {
 			err = c.serves()
 		}
 		if err != nil {
-			c.s.Fatalf("%s, after %s %s at version %s: %v", of, state.Object.GetKind(), state.Object.GetName(),
+			return fmt.Errorf("after %s %s at version %s: %w", state.Object.GetKind(), state.Object.GetName(),
 				state.Object.GetResourceVersion(), err)
 		}
 	}
+	return nil
 }
 
-// isProtected reports whether what serves may neither change nor go away.
+// isProtected reports whether what serves may not be replaced.
 func (c *recorder) isProtected() bool {
-	spec := c.server.Spec
-	return !spec.Suspend && c.server.DeletionTimestamp == nil && spec.Rollout.Strategy == v1alpha1.StrategySuccessive
+	return c.server.DeletionTimestamp == nil && c.server.Spec.Rollout.Strategy == v1alpha1.StrategySuccessive
 }
 
 // serves judges that the content which has the calls has pods that answer them.
 func (c *recorder) serves() error {
 	slot := workload.Slot(c.server.Status.Active.Slot)
 	n := len(c.ready[slot])
+	if c.server.Spec.Suspend { // and when it runs again its pods start
+		c.begun = false
+		return nil
+	}
 	if c.begun = c.begun || n >= incumbents; c.begun && c.isProtected() && n < incumbents {
 		return fmt.Errorf("%d pods are ready in slot %d, which serves", n, slot)
 	}
@@ -273,7 +286,7 @@ func (c *recorder) judge(state kit.State) error {
 		return fmt.Errorf("it was made before a status named slot %d", slot)
 	}
 	c.known[into.GetUID()] = true
-	if set, is := into.(*appsv1.StatefulSet); is && c.server != nil && c.isProtected() {
+	if set, is := into.(*appsv1.StatefulSet); is {
 		return c.keeps(slot, set, state.Deleted)
 	}
 	return nil
@@ -285,12 +298,13 @@ func (c *recorder) keeps(slot workload.Slot, set *appsv1.StatefulSet, deleted bo
 	case c.switched || slot != workload.Slot1:
 	case c.incumbent == nil:
 		c.incumbent = set
+	case c.server == nil || !c.isProtected():
 	case deleted, set.UID != c.incumbent.UID, set.DeletionTimestamp != nil:
-		return fmt.Errorf("the incumbent is deleted before the switch")
+		return errors.New("the incumbent is deleted before the switch")
 	case !reflect.DeepEqual(set.Spec.Template, c.incumbent.Spec.Template):
-		return fmt.Errorf("the incumbent has another template before the switch")
+		return errors.New("the incumbent has another template before the switch")
 	case !reflect.DeepEqual(set.Labels, c.incumbent.Labels):
-		return fmt.Errorf("the incumbent has other labels before the switch")
+		return errors.New("the incumbent has other labels before the switch")
 	}
 	return nil
 }
@@ -324,4 +338,69 @@ func slotOf(object client.Object) (workload.Slot, bool) {
 		}
 	}
 	return 0, false
+}
+
+// What is wrong in some state of a rollout.
+var _ = DescribeTable("The recorder of rollouts finds", func(want string, states ...kit.State) {
+	before := []kit.State{set(1, "one"), serving(1, 0), ready(1, "a"), ready(1, "b")}
+	err := newRecorder().judgeAll(append(before, states...))
+	if want == "" {
+		Expect(err).NotTo(HaveOccurred())
+		return
+	}
+	Expect(err).To(MatchError(ContainSubstring(want)))
+},
+	Entry("nothing in a rollout that is as it should be", "", serving(1, 2), set(2, "two"), ready(2, "c"), ready(2, "d"),
+		serving(2, 2), set(1, "one"), without(ready(1, "a")), without(set(1, "one"))),
+	Entry("a candidate before its plan", "before a status named slot 2", set(2, "two"), serving(1, 2)),
+	Entry("an incumbent that is edited", "another template", serving(1, 2), set(1, "two")),
+	Entry("an incumbent that is edited while it is suspended", "another template", suspended(), set(1, "two")),
+	Entry("an incumbent that is deleted", "is deleted", serving(1, 2), without(set(1, "one"))),
+	Entry("a pod of the incumbent that goes", "1 pods are ready in slot 1", serving(1, 2), without(ready(1, "a"))),
+	Entry("a switch to what is not ready", "0 pods are ready in slot 2", serving(1, 2), set(2, "two"), serving(2, 2)),
+)
+
+// serving is a server whose calls go to a slot, while a rollout is to another, 0 for none.
+func serving(active, target int64) kit.State {
+	status := map[string]any{"active": map[string]any{"slot": active}}
+	if target != 0 {
+		status["rollout"] = map[string]any{"target": map[string]any{"slot": target}}
+	}
+	return recorded("MCPServer", "echo", workload.Slot1, map[string]any{
+		"spec": map[string]any{"rollout": map[string]any{"strategy": "Successive"}}, "status": status,
+	})
+}
+
+func suspended() kit.State {
+	state := serving(1, 0)
+	state.Object.Object["spec"].(map[string]any)["suspend"] = true
+	return state
+}
+
+// set is the StatefulSet of a slot, with content.
+func set(slot workload.Slot, content string) kit.State {
+	container := map[string]any{"name": "mcp", "image": content}
+	return recorded("StatefulSet", slot.Name("echo"), slot, map[string]any{"spec": map[string]any{
+		"template": map[string]any{"spec": map[string]any{"containers": []any{container}}},
+	}})
+}
+
+func ready(slot workload.Slot, name string) kit.State {
+	condition := map[string]any{"type": "Ready", "status": "True"}
+	return recorded("Pod", name, slot, map[string]any{"status": map[string]any{"conditions": []any{condition}}})
+}
+
+// without is the state of a deletion.
+func without(state kit.State) kit.State {
+	state.Deleted = true
+	return state
+}
+
+func recorded(kind, name string, slot workload.Slot, content map[string]any) kit.State {
+	object := &unstructured.Unstructured{Object: content}
+	object.SetKind(kind)
+	object.SetName(name)
+	object.SetUID(types.UID(kind + name))
+	object.SetLabels(map[string]string{workload.LabelComponent: slot.Component()})
+	return kit.State{Object: object}
 }

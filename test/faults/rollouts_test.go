@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -232,16 +231,16 @@ var edits = []struct {
 	{"nothing", func(*rolling) {}, nil, (*rolling).settled},
 	{"newer content", func(r *rolling) { r.content = "three"; r.ask() }, nil, (*rolling).settled},
 	{"back to the incumbent", func(r *rolling) { r.content = "one"; r.ask() }, nil, (*rolling).settled},
-	{"suspend", func(r *rolling) { r.more = "suspend: true"; r.ask() }, nil, (*rolling).stopped},
 	{"scale", func(r *rolling) { r.replicas++; r.ask() }, nil, (*rolling).settled},
+	{"suspend", func(r *rolling) { r.more = "suspend: true"; r.ask() }, (*rolling).unsuspend, (*rolling).settled},
 	{"other strategy", func(r *rolling) { r.rollout = "strategy: Replace"; r.ask() }, nil, (*rolling).settled},
 	{
 		"other content of the proxy",
 		func(r *rolling) { r.more = "proxy: {allowedOrigins: ['https://example.com']}"; r.ask() },
 		nil, (*rolling).settled,
 	},
-	{"pause", (*rolling).pause, (*rolling).resume, (*rolling).settled},
 	{"delete", deletes(metav1.DeletePropagationBackground), nil, (*rolling).gone},
+	{"pause", (*rolling).pause, (*rolling).resume, (*rolling).settled},
 	{"delete in the foreground", deletes(metav1.DeletePropagationForeground), nil, (*rolling).gone},
 	{"delete without its children", deletes(metav1.DeletePropagationOrphan), nil, (*rolling).orphaned},
 }
@@ -271,6 +270,14 @@ func (r *rolling) resume() {
 	r.ask()
 }
 
+// unsuspend waits until nothing runs, and lets the server run again.
+func (r *rolling) unsuspend() {
+	GinkgoHelper()
+	r.stopped()
+	r.more = ""
+	r.ask()
+}
+
 // cycle is one rollout that is held in a step, in which a person changes something and all processes begin to die.
 func cycle(step, change, writes int) (deaths []string) {
 	GinkgoHelper()
@@ -291,7 +298,7 @@ func cycle(step, change, writes int) (deaths []string) {
 		what.then(r)
 	}
 	what.came(r)
-	seen.check(strings.Join([]string{what.name, at.step}, " at "))
+	r.s.Must(seen.check(), what.name+" at "+at.step)
 	return append(r.operators.deaths(), r.runners.deaths()...)
 }
 
