@@ -272,6 +272,19 @@ func TestRequestsWithoutSessionsAreLeftToTheService(t *testing.T) {
 	}
 }
 
+// A node may hear of a new Service's pods later than the resolver does, and refuses until then.
+func TestCallsGoToAPodWhereTheServiceHasNobody(t *testing.T) {
+	b := newBackends(t, 2)
+	pod := strings.TrimPrefix(b.pods[0].URL, "http://")
+	upstream := Service("127.0.0.99:1", "", pod, "", nil)
+	upstream.pods.lookup = b.lookup
+	f := b.before(secretOf(t), func(c *Config) { c.Upstream = upstream })
+	response := f.call(http.MethodPost, "/mcp", "call", "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call")
+	if got := answered(t, response); got["method"] != http.MethodPost {
+		t.Errorf("got %v", got)
+	}
+}
+
 // A client that sends initialize has agreed on no revision yet.
 func TestASessionBeginsWhateverItsHeaderSays(t *testing.T) {
 	f := newBackends(t, 2).before(secretOf(t))

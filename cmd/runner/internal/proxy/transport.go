@@ -105,6 +105,24 @@ func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, e
 	}
 }
 
+// dialPod connects to a pod past the Service: a node may hear of a new Service's pods seconds after they are ready, and
+// a switch does not wait for kube-proxy.
+func (l *lane) dialPod(ctx context.Context, network string) (net.Conn, error) {
+	pods, err := l.pods.next(ctx, missing)
+	for _, pod := range pods {
+		for _, address := range l.pods.candidates(pod) {
+			var conn net.Conn
+			if conn, err = l.dialer.DialContext(ctx, network, address.String()); err == nil {
+				return conn, nil
+			}
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				break
+			}
+		}
+	}
+	return nil, err
+}
+
 // connections make requests to the hosts of their URLs. Calls begin on them for a time: direct, or http.Transport
 // alone.
 type connections interface {

@@ -16,6 +16,9 @@ const (
 	FirstPause = 20 * time.Millisecond
 	// LastPause is the longest.
 	LastPause = 250 * time.Millisecond
+	// firstTry is how long the backend's name has to lead to a connection before Otherwise is asked: a node drops what
+	// goes to an address that it has not heard of.
+	firstTry = 500 * time.Millisecond
 	// stale is how long connections are made to where a name led last while the resolver does not answer.
 	stale = 5 * time.Minute
 )
@@ -30,6 +33,8 @@ type Dialer struct {
 	// Present is whether the last connection was made: only then do calls wait for the next one. While there is no
 	// backend at all they are told at once.
 	Present atomic.Bool
+	// Otherwise connects to the backend where its name leads to no connection, nil for no other way.
+	Otherwise func(ctx context.Context, network string) (net.Conn, error)
 
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	backend string // host:port
@@ -64,7 +69,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 	present, end := d.Present.Load(), time.Now().Add(d.Patience)
 	for pause := FirstPause; ; pause = min(2*pause, LastPause) {
-		conn, err := d.resolved(ctx, network)
+		conn, err := d.anyWay(ctx, network)
 		if err == nil {
 			d.Present.Store(true)
 			return conn, nil
@@ -81,6 +86,26 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 			return nil, err
 		}
 	}
+}
+
+// anyWay connects to the backend where its name leads, or else otherwise. The error is of its name.
+func (d *Dialer) anyWay(ctx context.Context, network string) (net.Conn, error) {
+	if d.Otherwise == nil {
+		return d.resolved(ctx, network)
+	}
+	first, cancel := context.WithTimeout(ctx, firstTry)
+	defer cancel()
+	conn, err := d.resolved(first, network)
+	if err == nil || ctx.Err() != nil {
+		return conn, err
+	}
+	if other, failed := d.Otherwise(ctx, network); failed == nil {
+		return other, nil
+	}
+	if first.Err() == nil {
+		return nil, err
+	}
+	return d.resolved(ctx, network) // the resolver may be slow, or the node
 }
 
 // resolved connects to the backend where its name leads. Of a resolver that loses a question it asks another time, for

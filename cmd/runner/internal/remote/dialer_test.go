@@ -73,3 +73,35 @@ func TestABackendIsDialledWhereItsNameLeads(t *testing.T) {
 		}
 	}
 }
+
+// A node may drop what is sent to the address of a Service that it has not heard of, and a resolver may be slow.
+func TestABackendIsDialledOtherwiseWhereItsNameLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	here, there := net.Pipe()
+	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
+	gone := errors.New("no pod")
+	for name, row := range map[string]struct {
+		dropped            int
+		otherwise, finally error
+	}{
+		"there is a pod":                    {dropped: 9},
+		"there is none, and the name tells": {dropped: 1, otherwise: gone},
+		"there is none":                     {dropped: 1, otherwise: gone, finally: syscall.ECONNREFUSED},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := NewDialer(net.Dialer{}, "backend:80", "")
+			d.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				if row.dropped--; row.dropped >= 0 {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return here, row.finally
+			}
+			d.Otherwise = func(context.Context, string) (net.Conn, error) { return there, row.otherwise }
+			if conn, err := d.DialContext(t.Context(), "tcp", "backend:80"); !errors.Is(err, row.finally) {
+				t.Errorf("got %v, %v", conn, err)
+			}
+		})
+	}
+}
