@@ -35,8 +35,9 @@ type answered struct {
 }
 
 // load begins when the first call is answered.
-func (s story) load(ctx context.Context, url string) *load {
+func (s story) load(ctx context.Context) *load {
 	GinkgoHelper()
+	url := s.server(ctx).Status.URL
 	running, stop := context.WithCancel(ctx)
 	l, modern := &load{stop: stop}, modernWays()
 	DeferCleanup(l.end)
@@ -48,9 +49,12 @@ func (s story) load(ctx context.Context, url string) *load {
 	return l
 }
 
+// pause is how long a client waits between two calls.
+const pause = 40 * time.Millisecond
+
 func (l *load) work(running context.Context, do func()) {
 	l.done.Go(func() {
-		for ; running.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		for ; running.Err() == nil; time.Sleep(pause) {
 			do()
 		}
 	})
@@ -75,7 +79,7 @@ func (l *load) liveSession(ctx, running context.Context, url string) {
 	}
 	round := l.note(begun, text, err)
 	for round > 0 && running.Err() == nil {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(pause)
 		called := time.Now()
 		if text, err = session.call(ctx); err == nil {
 			l.noteInSession(called, round, text)
@@ -133,6 +137,14 @@ func (l *load) noteInSession(called time.Time, round int, text string) {
 func (l *load) end() {
 	l.stop()
 	l.done.Wait()
+}
+
+// judged ends the calls, none of which went wrong.
+func (l *load) judged(turns []turn) {
+	GinkgoHelper()
+	l.end()
+	AddReportEntry(l.String())
+	Expect(l.judge(turns)).To(BeEmpty())
 }
 
 // told says how far it is.

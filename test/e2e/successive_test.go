@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -31,53 +32,61 @@ var _ = Describe("New content beside what serves", func() {
 	It("gets the calls and no call fails, while sessions stay where they began until their time is over",
 		func(ctx SpecContext) {
 			s := newStory("beside")
-			s.apply(ctx, beside(toolsImage, 1, "test_simple_text", "other"))
-			first := s.ready(ctx).Status
-			l := s.load(ctx, first.URL)
-			turns, last := []turn{{1, first.Active.Since.Time, time.Now()}}, rollouts(3)
+			first := s.begins(ctx, beside(1))
+			l := s.load(ctx)
+			turns, last := []turn{first}, 1+rollouts(1)
 			next := func(round int) {
 				GinkgoHelper()
 				turns = append(turns, s.takesOver(ctx, round, turns[len(turns)-1]))
 				l.told(turns[len(turns)-1])
 			}
 			for round := 2; round <= last; round++ {
-				s.apply(ctx, beside(toolsImage, round, "test_simple_text", "other"))
+				s.apply(ctx, beside(round).spec())
 				next(round)
 			}
 
 			By("having no image")
-			s.fails(ctx, beside("freehold.dev/tools:none", last+1, "test_simple_text", "other"))
+			s.fails(ctx, content{image: "freehold.dev/tools:none", round: last + 1, tools: allTools}, v1alpha1.ReasonImagePull)
 			l.told(turns[len(turns)-1])
 
 			By("ending at once")
-			s.fails(ctx, beside(toolsImage, last+1))
+			s.fails(ctx, content{round: last + 1}, v1alpha1.ReasonCrashLoop)
 			l.told(turns[len(turns)-1])
 
 			By("having lost a tool")
-			s.apply(ctx, beside(toolsImage, last+1, "test_simple_text"))
+			s.apply(ctx, content{round: last + 1, tools: allTools[:1]}.spec())
 			held := s.keepsServing(ctx, v1alpha1.ReasonRolloutHeld)
-			Expect(readyOf(held).Message).To(ContainSubstring("other"))
-			approve := exec.CommandContext(ctx, "bin/kubectl-freehold", "-n", s.namespace, "rollout", "approve", s.name,
-				"--yes") //nolint:gosec // generated names
-			out, err := approve.CombinedOutput()
-			Expect(err).NotTo(HaveOccurred(), "%s", out)
+			Expect(readyOf(held).Message).To(ContainSubstring(allTools[1]))
+			s.approve(ctx)
 			next(last + 1)
 
-			l.end()
-			Expect(l.judge(turns)).To(BeEmpty())
-			AddReportEntry(l.String())
+			l.judged(turns)
 		}, SpecTimeout(time.Hour))
 })
 
-// beside is content that comes up beside what serves, with tools.
-func beside(image string, round int, tools ...string) string {
+// content is what comes up beside what serves. Without a tool it ends at once.
+type content struct {
+	image string
+	round int
+	tools []string
+	// rollout is the end of spec.rollout.
+	rollout string
+}
+
+var allTools = []string{"test_simple_text", "other"}
+
+// beside is content that is as it should be.
+func beside(round int) content { return content{round: round, tools: allTools} }
+
+func (c content) spec() string {
 	args := ""
-	if len(tools) > 0 {
-		args = "args: [" + strings.Join(tools, ", ") + "], "
+	if len(c.tools) > 0 {
+		args = "args: [" + strings.Join(c.tools, ", ") + "], "
 	}
-	// Of the deadline a fifth passes before content that crashes has failed.
+	// Of the deadline a fifth passes before content that crashes, or has no image, has failed.
 	return fmt.Sprintf(`{image: %q, %senv: [{name: ROUND, value: "%d"}], proxy: {replicas: 2},
-		progressDeadlineSeconds: 100, rollout: {strategy: Successive, sessionsEnd: %s}}`, image, args, round, sessionsEnd)
+		progressDeadlineSeconds: 50, rollout: {strategy: Successive, sessionsEnd: %s%s}}`,
+		cmp.Or(c.image, toolsImage), args, c.round, sessionsEnd, c.rollout)
 }
 
 // turn is when a round got the calls, and when every proxy was seen to send them there.
@@ -86,8 +95,33 @@ type turn struct {
 	since, acknowledged time.Time
 }
 
+// begins waits until the first content serves.
+func (s story) begins(ctx context.Context, first content) turn {
+	GinkgoHelper()
+	s.apply(ctx, first.spec())
+	return turn{first.round, s.ready(ctx).Status.Active.Since.Time, time.Now()}
+}
+
+// approve lets what is held have the calls.
+func (s story) approve(ctx context.Context) {
+	GinkgoHelper()
+	approve := exec.CommandContext(ctx, "bin/kubectl-freehold", "-n", s.namespace, "rollout", "approve", s.name,
+		"--yes") //nolint:gosec // generated names
+	out, err := approve.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+}
+
 // takesOver waits until the content that was applied last has got the calls, and nothing is left of what had them.
 func (s story) takesOver(ctx context.Context, round int, before turn) turn {
+	GinkgoHelper()
+	took := s.switched(ctx, round, before, "")
+	s.hasSucceeded(ctx)
+	return took
+}
+
+// switched waits until the content that was applied last has got the calls, and the rollout waits no longer for proxies
+// that may not know, for a reason.
+func (s story) switched(ctx context.Context, round int, before turn, reason string) turn {
 	GinkgoHelper()
 	took := turn{round: round}
 	Eventually(ctx, func(g Gomega) {
@@ -97,13 +131,26 @@ func (s story) takesOver(ctx context.Context, round int, before turn) turn {
 		g.Expect(status.Active.Since.Time).To(BeTemporally(">", before.since), "%s", readyOf(server).Message)
 		g.Expect(status.Active.Generation).To(Equal(status.Workload.Generation))
 		if status.Rollout != nil {
-			at := slices.IndexFunc(status.Rollout.Steps,
-				func(step v1alpha1.RolloutStep) bool { return step.Name == v1alpha1.StepAcknowledge })
-			g.Expect(status.Rollout.Steps[at].State).To(Equal(v1alpha1.StepDone))
-			g.Expect(status.Rollout.Steps[at].Reason).NotTo(Equal(v1alpha1.ReasonDeadlineExceeded))
+			step := stepOf(server, v1alpha1.StepAcknowledge)
+			g.Expect(step.State).To(Equal(v1alpha1.StepDone))
+			g.Expect(step.Reason).To(Equal(reason))
 		}
 		took.since, took.acknowledged = status.Active.Since.Time, time.Now()
 	}).Should(Succeed())
+	return took
+}
+
+// stepOf is a step of the rollout that is under way.
+func stepOf(server *v1alpha1.MCPServer, name string) v1alpha1.RolloutStep {
+	GinkgoHelper()
+	Expect(server.Status.Rollout).NotTo(BeNil())
+	at := slices.IndexFunc(server.Status.Rollout.Steps, func(step v1alpha1.RolloutStep) bool { return step.Name == name })
+	return server.Status.Rollout.Steps[at]
+}
+
+// hasSucceeded waits until the rollout has ended, and nothing is left of the content before.
+func (s story) hasSucceeded(ctx context.Context) {
+	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		status := s.server(ctx).Status
 		g.Expect(status.Rollout).To(BeNil())
@@ -112,15 +159,16 @@ func (s story) takesOver(ctx context.Context, round int, before turn) turn {
 	}).Should(Succeed())
 	s.ready(ctx)
 	s.standsAlone(ctx)
-	return took
 }
 
-// fails applies content that does not come up. What serves keeps its pods, and nothing is left of the other.
-func (s story) fails(ctx context.Context, spec string) {
+// fails applies content that does not come up, for a reason. What serves keeps its pods, and nothing is left of the
+// other.
+func (s story) fails(ctx context.Context, broken content, reason string) {
 	GinkgoHelper()
 	before := s.activePods(ctx)
-	s.apply(ctx, spec)
-	s.keepsServing(ctx, v1alpha1.ReasonRolloutFailed)
+	s.apply(ctx, broken.spec())
+	failed := s.keepsServing(ctx, v1alpha1.ReasonRolloutFailed)
+	Expect(failed.Status.LastRollout.Reason).To(Equal(reason))
 	s.standsAlone(ctx)
 	Expect(s.activePods(ctx)).To(Equal(before))
 }
