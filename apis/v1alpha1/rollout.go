@@ -220,6 +220,10 @@ type RolloutStep struct {
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 
+	// since is from when on the reason has stood. It begins anew after a pause.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+
 	// deadline is when the step ends, whatever has happened until then. A step without
 	// one waits.
 	// +optional

@@ -1124,6 +1124,10 @@ func (in *RolloutStep) DeepCopyInto(out *RolloutStep) {
 		in, out := &in.StartedAt, &out.StartedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.Since != nil {
+		in, out := &in.Since, &out.Since
+		*out = (*in).DeepCopy()
+	}
 	if in.Deadline != nil {
 		in, out := &in.Deadline, &out.Deadline
 		*out = (*in).DeepCopy()

@@ -2149,6 +2149,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: remaining
       type:
         namedType: Duration.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: since
+      type:
+        namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
     - name: startedAt
       type:
         namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io

@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -71,6 +72,14 @@ func broken(s *scene) {
 	s.world.Slot2.Set.Status.ReadyReplicas = 0
 	last := len(s.world.Pods) - 1
 	s.world.Pods[last] = waiting(s.world.Pods[last], "ImagePullBackOff", "not found")
+}
+
+// stuck is a pod in slot 2 that has not ended in its grace period.
+func stuck(s *scene) {
+	left := pod("stuck", workload.ComponentBackend, current)
+	left.Labels = workload.Labels("echo", workload.Slot2.Component())
+	left.DeletionTimestamp = new(metav1.NewTime(noon.Add(-time.Hour)))
+	s.world.Pods = append(s.world.Pods, left)
 }
 
 // again is before a claim of a server that has claimed content to come up beside what serves, whose last rollout was to
@@ -171,11 +180,13 @@ func TestNothingIsMadeBeforeItsPlanIsStored(t *testing.T) {
 	}
 }
 
-// lasts has the rollout be in its step for a fifth of the time of that.
+// lasts has what the rollout waits for stand for a fifth of the time of its step.
 func lasts(s *scene) {
+	stores(s)
 	for i := range s.server.Status.Rollout.Steps {
 		if step := &s.server.Status.Rollout.Steps[i]; step.Deadline != nil {
 			step.Deadline = new(metav1.NewTime(step.Deadline.Add(-2 * time.Minute)))
+			step.Since = new(metav1.NewTime(step.Since.Add(-2 * time.Minute)))
 		}
 	}
 }
@@ -184,6 +195,19 @@ func lasts(s *scene) {
 func TestWhatARolloutSays(t *testing.T) {
 	older := func(s *scene) { s.world.Proxy = proxyOf(older) }
 	noRollout := func(s *scene) { s.server.Spec.Rollout = nil }
+	service := func(kind, name string) edit {
+		return func(s *scene) {
+			s.world.Slot2.Calls = of(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-slot2"}}, "other")
+			s.world.Slot2.Calls.OwnerReferences[0].Kind, s.world.Slot2.Calls.OwnerReferences[0].Name = kind, name
+		}
+	}
+	third := func(s *scene) {
+		newest := revision.Revision{Generation: 4, Hash: "ddd"}
+		s.digest = digestOf(newest)
+		s.server.Status.Workload = &v1alpha1.WorkloadStatus{
+			Generation: newest.Generation, Hash: newest.Hash, Strategy: v1alpha1.StrategySuccessive,
+		}
+	}
 	for name, tc := range map[string]struct {
 		edits                  []edit
 		reason, says, movement string
@@ -207,6 +231,21 @@ func TestWhatARolloutSays(t *testing.T) {
 		"it cannot be pulled": {
 			[]edit{serves, stores, broken, lasts, stores},
 			v1alpha1.ReasonRolloutFailed, "cannot be pulled", v1alpha1.ConditionStalled,
+		},
+		"another owner has a name that it needs": {
+			[]edit{serves, service("Deployment", "x")},
+			v1alpha1.ReasonNameTaken, "Service echo-slot2 is not this server's", v1alpha1.ConditionStalled,
+		},
+		"an earlier server had that": {
+			[]edit{serves, service("MCPServer", "echo")},
+			v1alpha1.ReasonUpdating, "on its way out", v1alpha1.ConditionReconciling,
+		},
+		"a pod does not end in its place": {
+			[]edit{serves, stuck}, v1alpha1.ReasonUpdating, "pod stuck has not ended", v1alpha1.ConditionReconciling,
+		},
+		"proxies have not acknowledged the content before": {
+			[]edit{serves, candidate, seen(v1alpha1.CandidateStatus{Answers: true}), stores, third},
+			v1alpha1.ReasonUpdating, "every proxy calls", v1alpha1.ConditionReconciling,
 		},
 		"its proxies fail": {
 			[]edit{serves, older, stores, func(s *scene) {
@@ -236,8 +275,14 @@ func TestWhatARolloutSays(t *testing.T) {
 				t.Errorf("Available is %v", f)
 			}
 			s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1]
-			if f, stated := s.says(nil)[v1alpha1.ConditionAvailable]; stated && f.Status != metav1.ConditionFalse {
+			found = s.says(nil)
+			f, stated = found[v1alpha1.ConditionAvailable]
+			if name != "proxies have not acknowledged the content before" && stated && f.Status != metav1.ConditionFalse {
 				t.Errorf("with no pod of the incumbent Available is %v", f)
+			}
+			ready = found[v1alpha1.ConditionReady]
+			if ready.Reason == v1alpha1.ReasonRolloutHeld && !strings.Contains(ready.Message, "no calls are served") {
+				t.Errorf("with no pod of the incumbent Ready is %v", ready)
 			}
 		})
 	}
@@ -319,6 +364,14 @@ func TestARolloutStallsByItsSteps(t *testing.T) {
 	s.server.Status.Conditions[len(s.server.Status.Conditions)-1].LastTransitionTime = metav1.NewTime(noon.Add(-time.Hour))
 	if _, stalled := s.says(nil)[v1alpha1.ConditionStalled]; stalled {
 		t.Error("it is Stalled")
+	}
+	s = up(serves, stuck)
+	condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, "")(&s)
+	last := &s.server.Status.Conditions[len(s.server.Status.Conditions)-1]
+	last.LastTransitionTime, last.ObservedGeneration = metav1.NewTime(noon.Add(-time.Hour)), s.server.Generation
+	s.server.Status.Phase = v1alpha1.PhaseUpdating
+	if found := s.says(nil); found[v1alpha1.ConditionStalled].Reason != v1alpha1.ReasonUpdating {
+		t.Errorf("while a pod holds its place it says %v", found)
 	}
 }
 
@@ -432,5 +485,54 @@ func TestARolloutGoesOnWhateverTheSpecSays(t *testing.T) {
 	}
 	if s := up(serves, stores); s.plan().Rollout.State != successive.Moving {
 		t.Errorf("it is %s", s.plan().Rollout.State)
+	}
+}
+
+// What keeps the runner of the claim from making a candidate is the candidate's failure; what another says is not.
+func TestWhatTheRunnerMeetsFailsACandidate(t *testing.T) {
+	taken := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "a Service")
+	older := func(s *scene) { s.server.Status.Runtime.Generation-- }
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  string
+	}{
+		"a name is another owner's":             {[]edit{serves, stores, taken, stores}, v1alpha1.ReasonNameTaken},
+		"a runner of an earlier claim met that": {[]edit{serves, stores, older, taken, stores}, ""},
+		"before a rollout":                      {[]edit{serves, taken}, ""},
+	} {
+		s, got := up(tc.edits...), ""
+		if last := s.plan().Next.Last; last != nil {
+			got = last.Reason
+		}
+		if got != tc.want {
+			t.Errorf("%s: it fails with %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// A failure lasts until other content of the backend was asked for, which the history tells.
+func TestWhenContentThatHasFailedIsTriedAgain(t *testing.T) {
+	failed := func(s *scene) {
+		again(v1alpha1.RolloutFailed, digestOf(current).Backend)(s)
+		s.server.Status.Workload.Generation, s.server.Status.Workload.Hash = current.Generation, current.Hash
+		s.world.Contents = []metav1.PartialObjectMetadata{
+			content(1, "a"), content(2, digestOf(current).Backend),
+		}
+	}
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  successive.State
+	}{
+		"other content of the proxy": {[]edit{failed}, successive.Failed},
+		"other content of the backend in between": {[]edit{failed, func(s *scene) {
+			s.world.Contents[0] = content(3, "a")
+		}}, successive.Moving},
+		"a number that no claim has made": {[]edit{failed, func(s *scene) {
+			s.world.Contents[0] = content(9, "a")
+		}}, successive.Failed},
+	} {
+		if got := up(tc.edits...).plan().Rollout.State; got != tc.want {
+			t.Errorf("%s: it is %s, want %s", name, got, tc.want)
+		}
 	}
 }

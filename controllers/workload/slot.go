@@ -25,6 +25,14 @@ func (s Slot) Component() string {
 	return ComponentBackend
 }
 
+// Other is the slot beside.
+func (s Slot) Other() Slot {
+	if s == Slot2 {
+		return Slot1
+	}
+	return Slot2
+}
+
 // Name is the StatefulSet of the slot, and the Service that proxies call.
 func (s Slot) Name(key string) string { return dnsLabel(key, s.suffix()) }
 

@@ -22,6 +22,8 @@ type RolloutStepApplyConfiguration struct {
 	Message *string `json:"message,omitempty"`
 	// startedAt is when the step became Active.
 	StartedAt *v1.Time `json:"startedAt,omitempty"`
+	// since is from when on the reason has stood. It begins anew after a pause.
+	Since *v1.Time `json:"since,omitempty"`
 	// deadline is when the step ends, whatever has happened until then. A step without
 	// one waits.
 	Deadline *v1.Time `json:"deadline,omitempty"`
@@ -73,6 +75,14 @@ func (b *RolloutStepApplyConfiguration) WithMessage(value string) *RolloutStepAp
 // If called multiple times, the StartedAt field is set to the value of the last call.
 func (b *RolloutStepApplyConfiguration) WithStartedAt(value v1.Time) *RolloutStepApplyConfiguration {
 	b.StartedAt = &value
+	return b
+}
+
+// WithSince sets the Since field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Since field is set to the value of the last call.
+func (b *RolloutStepApplyConfiguration) WithSince(value v1.Time) *RolloutStepApplyConfiguration {
+	b.Since = &value
 	return b
 }
 

@@ -63,7 +63,7 @@ func contentIntent(c *v1alpha1.BackendContent) *v1alpha1ac.BackendContentApplyCo
 func stepIntent(s *v1alpha1.RolloutStep) *v1alpha1ac.RolloutStepApplyConfiguration {
 	step := v1alpha1ac.RolloutStep().WithName(s.Name).WithState(s.State)
 	step.Reason, step.Message = stated(s.Reason), stated(s.Message)
-	step.StartedAt, step.Deadline, step.Remaining = s.StartedAt, s.Deadline, s.Remaining
+	step.StartedAt, step.Since, step.Deadline, step.Remaining = s.StartedAt, s.Since, s.Deadline, s.Remaining
 	return step
 }
 

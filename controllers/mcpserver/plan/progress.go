@@ -45,7 +45,7 @@ type Wait struct {
 	Phase v1alpha1.WorkloadPhase
 	// Failure is that of a pod, nil where it is none.
 	Failure *conditions.Finding
-	// RollsOut says that the steps of a rollout have deadlines of their own.
+	// RollsOut says that what a rollout waits for has a deadline of its own.
 	RollsOut bool
 }
 

@@ -83,6 +83,7 @@ func (m *maker) asked(strategy v1alpha1.RolloutStrategy) successive.Wanted {
 			Hash: m.Digest.Backend, Generation: m.Target.Generation,
 			Port: m.Digest.Port, Path: m.Digest.Path, Transport: m.Digest.Transport,
 		},
+		Asked:      m.s.AskedSince(m.Digest.Backend, m.Target),
 		Successive: strategy == v1alpha1.StrategySuccessive, Spec: new(m.rolloutSpec()),
 	}
 }
@@ -149,7 +150,11 @@ func (m *maker) observed() successive.Observed {
 		ProxiesReady: proxy.RolledOut(m.Target, false) && proxy.Available,
 	}
 	for _, slot := range workload.Slots {
-		seen.Slots[slot] = m.s.ForRollout(slot)
+		there := m.s.ForRollout(slot)
+		if there.Failure == nil {
+			there.Failure = m.unapplied(slot)
+		}
+		seen.Slots[slot] = there
 	}
 	for i := range m.s.Routing.Told {
 		seen.Proxies = append(seen.Proxies, successive.Answer{Routing: &m.s.Routing.Told[i], At: m.s.Now})
@@ -163,6 +168,17 @@ func (m *maker) observed() successive.Observed {
 	return seen
 }
 
+// unapplied is what keeps the runner of the target from applying the content that a rollout brings to a slot. Its report
+// is of that alone, whatever it meets with content beside.
+func (m *maker) unapplied(slot workload.Slot) *conditions.Finding {
+	rollout, runtime := m.s.Last.Rollout, m.s.Last.Runtime
+	if rollout == nil || workload.Slot(rollout.Target.Slot) != slot || !m.runnerFails() || runtime == nil ||
+		runtime.Generation != m.Target.Generation {
+		return nil
+	}
+	return new(conditions.Restate(m.s.Last.BackendApplied))
+}
+
 // besides is why content that comes up beside what serves does not serve yet.
 func (m *maker) besides() (Ready, *conditions.Finding) {
 	// It is of a proxy, since none of the backend with this content gets calls.
@@ -174,9 +190,27 @@ func (m *maker) besides() (Ready, *conditions.Finding) {
 		return RolloutHeld, nil
 	case successive.Failed:
 		return RolloutFailed, nil
-	case successive.Rest, successive.Moving, successive.WaitsForDrain, successive.WaitsForSlot, successive.Ending:
+	case successive.WaitsForSlot:
+		if taken := m.s.Taken(m.s.Active.Other()); taken != nil {
+			return SlotTaken, taken
+		}
+	case successive.Rest, successive.Moving, successive.WaitsForDrain, successive.Ending:
 	}
 	return RollsOut, nil
+}
+
+// IsTimed reports whether what content that comes up beside what serves waits for has a deadline of its own. For a
+// slot, or while a quota refuses pods, it waits as long as that takes.
+func (p *Plan) IsTimed() bool {
+	switch p.Rollout.State {
+	case successive.WaitsForSlot:
+		return false
+	case successive.Moving:
+		return p.Rollout.Step.Deadline != nil
+	case successive.Rest, successive.Held, successive.Paused, successive.Failed, successive.WaitsForDrain,
+		successive.Ending:
+	}
+	return true
 }
 
 // IncumbentServes reports whether calls are served by the content that gets them.

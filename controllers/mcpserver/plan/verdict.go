@@ -28,6 +28,8 @@ const (
 	RolloutHeld
 	// RolloutFailed means that it did not come up, or did not pass its check.
 	RolloutFailed
+	// SlotTaken means that another owner's object has a name that it needs: Verdict.Failure.
+	SlotTaken
 	// Updating means that pods with the new content are to replace the older ones.
 	Updating
 	// Starting means that the first content is on its way.
@@ -80,7 +82,7 @@ type Verdict struct {
 	Halt  Halt
 	// Phase is how the server fares, for programs.
 	Phase v1alpha1.WorkloadPhase
-	// Failure is that of PodsFail.
+	// Failure is that of PodsFail, or of SlotTaken.
 	Failure *conditions.Finding
 	// Problems keep the spec from being followed, Reason is that of them where nothing but references is wrong, and
 	// Running is what runs then.
@@ -143,7 +145,7 @@ func (m *maker) fares(v *Verdict) v1alpha1.WorkloadPhase {
 		return v1alpha1.PhaseUpdating
 	case Starting:
 		return v1alpha1.PhaseStarting
-	case PodsFail:
+	case PodsFail, SlotTaken:
 		return conditions.PhaseOf(*v.Failure)
 	case RunnerFails, NoAnswer:
 		return m.s.Last.RunnerPhase

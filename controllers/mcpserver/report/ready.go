@@ -23,7 +23,9 @@ func ready(s *snapshot.Snapshot, made plan.Plan, told error) (answer conditions.
 		answer, wait.Phase = refused(told)
 		return answer, wait
 	}
-	return worded(s, made), plan.Wait{Phase: v.Phase, Failure: v.Failure, RollsOut: v.Ready == plan.RollsOut}
+	return worded(s, made), plan.Wait{
+		Phase: v.Phase, Failure: v.Failure, RollsOut: v.Ready == plan.RollsOut && made.IsTimed(),
+	}
 }
 
 func worded(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
@@ -37,7 +39,7 @@ func worded(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 		return unclaimed(made)
 	case plan.RollsOut, plan.RolloutHeld, plan.RolloutFailed:
 		return rolls(s, made)
-	case plan.PodsFail:
+	case plan.PodsFail, plan.SlotTaken:
 		return *v.Failure
 	case plan.RunnerFails:
 		return conditions.Restate(s.Last.BackendApplied)

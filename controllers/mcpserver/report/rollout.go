@@ -13,7 +13,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
-	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // shownHash is as much of a hash as a person reads, and as names of objects have.
@@ -26,17 +25,22 @@ func rolls(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 	step := made.Rollout.Step
 	switch made.Rollout.State {
 	case successive.Held:
-		return conditions.False(v1alpha1.ReasonRolloutHeld, held(s, made))
+		return conditions.False(v1alpha1.ReasonRolloutHeld, held(s, made)+unserved(s, made))
 	case successive.Paused:
 		return conditions.False(v1alpha1.ReasonRolloutHeld, "spec.rollout.paused is true: set it to false, or run "+
-			"kubectl freehold rollout resume "+s.Object.GetName()+", and the rollout of the new content goes on")
+			"kubectl freehold rollout resume "+s.Object.GetName()+", and the rollout of the new content goes on"+
+			unserved(s, made))
 	case successive.Failed:
 		return conditions.False(v1alpha1.ReasonRolloutFailed, failed(made.Next.Last))
 	case successive.WaitsForDrain:
+		if step.Name == v1alpha1.StepAcknowledge {
+			return conditions.False(v1alpha1.ReasonUpdating,
+				"the new content waits until every proxy calls the content of the rollout before, for a minute at most")
+		}
 		return conditions.False(v1alpha1.ReasonUpdating,
 			"the new content waits for the end of the sessions that the rollout before has left, for ten minutes at most")
 	case successive.WaitsForSlot:
-		return conditions.False(v1alpha1.ReasonUpdating, "the new content waits for its place: "+occupied(s))
+		return conditions.False(v1alpha1.ReasonUpdating, "the new content waits for its place: "+leaves(s))
 	case successive.Rest, successive.Moving, successive.Ending:
 	}
 	waits := "waiting for a plan"
@@ -49,11 +53,8 @@ func rolls(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 		waits = "waiting for its check, which asks its pods for MCP and their tools"
 	}
 	text := "new content comes up beside what serves: " + waits
-	switch {
-	case step.Message != "":
+	if step.Message != "" {
 		text += "; " + step.Message
-	case step.Name == v1alpha1.StepCandidate && s.Last.Applied == snapshot.Fails:
-		text += "; " + conditions.Restate(s.Last.BackendApplied).Message
 	}
 	return conditions.False(v1alpha1.ReasonUpdating, text)
 }
@@ -90,22 +91,17 @@ func failed(last *v1alpha1.RolloutOutcome) string {
 		short(last.Hash), last.Generation, strings.TrimSuffix(why, "."))
 }
 
-// occupied says what stands in the slot that new content needs.
-func occupied(s *snapshot.Snapshot) string {
-	for _, slot := range workload.Slots {
-		t := s.Slots[slot]
-		name := slot.Name(s.Object.GetName())
-		switch {
-		case slot == s.Active:
-		case t.Backend.Lost():
-			return fmt.Sprintf("StatefulSet %s is not this server's: rename or delete it", name)
-		case t.Calls.Lost():
-			return fmt.Sprintf("Service %s is not this server's: rename or delete it", name)
-		case t.Names.Lost():
-			return fmt.Sprintf("Service %s is not this server's: rename or delete it", slot.HeadlessName(s.Object.GetName()))
-		}
+// leaves says what stands in the slot that new content needs.
+func leaves(s *snapshot.Snapshot) string {
+	return cmp.Or(s.Overdue(s.Active.Other()), "earlier content is on its way out")
+}
+
+// unserved is what is added where what has the calls does not serve while new content waits for a person.
+func unserved(s *snapshot.Snapshot, made plan.Plan) string {
+	if made.IncumbentServes(s) {
+		return ""
 	}
-	return "earlier content is on its way out"
+	return ". Meanwhile no calls are served: the content that has them has no ready pod, or no proxy is ready"
 }
 
 // available says, while new content comes up beside what serves, whether that serves; nil at any other time, and of a

@@ -32,6 +32,18 @@ func (s *Snapshot) IsReused(stored *metav1.PartialObjectMetadata, wanted revisio
 	return ours && number < numbers[all[0].Name]
 }
 
+// AskedSince is the number since which no other content than that with a hash has been stored, up to that of what is
+// wanted.
+func (s *Snapshot) AskedSince(hash string, wanted revision.Revision) int64 {
+	all, numbers := s.history(wanted)
+	for _, content := range all {
+		if content.Name != workload.ContentName(kinds.Key(s.Object), hash) {
+			return numbers[content.Name] + 1
+		}
+	}
+	return 0
+}
+
 // OutdatedContents are those before the last ones, but for those with these hashes.
 func (s *Snapshot) OutdatedContents(
 	wanted revision.Revision, inUse ...string,

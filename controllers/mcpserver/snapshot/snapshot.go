@@ -5,6 +5,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -176,7 +177,9 @@ func (in *Slot) Removable() (objects []client.Object) {
 func (s *Snapshot) ForRollout(slot workload.Slot) successive.Slot {
 	in := s.Slots[slot]
 	there := in.forRollout(slot)
-	there.Stands = in.Backend.Exists() || in.Calls.Exists() || in.Names.Exists() || s.Pods.Running(slot.Component()) > 0
+	there.Stands = in.Backend.Ours() || in.Calls.Ours() || in.Names.Ours() || s.Pods.Running(slot.Component()) > 0
+	there.Overdue = s.Overdue(slot)
+	there.IsTaken = in.Backend.Lost() || in.Calls.Lost() || in.Names.Lost()
 	if there.Content.Hash == "" {
 		return there
 	}
@@ -185,6 +188,41 @@ func (s *Snapshot) ForRollout(slot workload.Slot) successive.Slot {
 		there.Quota = new(in.RefusedPod())
 	}
 	return there
+}
+
+// Taken says that other owners' objects have names of a slot, nil where none has. What an earlier server of this name
+// has left is collected.
+func (s *Snapshot) Taken(slot workload.Slot) *conditions.Finding {
+	var taken []error
+	add := func(kind string, control Control, live client.Object) {
+		if control != Foreign && control != Orphan {
+			return
+		}
+		owner := metav1.GetControllerOfNoCopy(live)
+		if owner == nil || owner.Kind != s.Kind.Object.Kind || owner.Name != s.Object.GetName() {
+			taken = append(taken, fmt.Errorf("%s %s is not this server's", kind, live.GetName()))
+		}
+	}
+	in := s.Slots[slot]
+	add("StatefulSet", in.Backend.Control, in.Backend.Live)
+	add("Service", in.Calls.Control, in.Calls.Live)
+	add("Service", in.Names.Control, in.Names.Live)
+	if len(taken) == 0 {
+		return nil
+	}
+	return new(conditions.NameTaken(taken...))
+}
+
+// Overdue says which pod of a slot has not ended within its grace period, empty for none. Kubelet is to end it: where
+// its node is gone, nobody does.
+func (s *Snapshot) Overdue(slot workload.Slot) string {
+	for _, pod := range s.Pods.Of(slot.Component(), Ending) {
+		if pod.DeletionTimestamp.Time.Before(s.Now) {
+			return "pod " + pod.Name + " has not ended in its grace period: if its node is gone for good, delete the Node, " +
+				"or the pod with kubectl delete pod --force"
+		}
+	}
+	return ""
 }
 
 // forRollout is the backend alone.

@@ -239,8 +239,10 @@ func (l *life) claim(hash string) {
 	active := l.status.Active
 	serves := active != nil && l.slot(workload.Slot(active.Slot)).Ready > 0 &&
 		l.slot(workload.Slot(active.Slot)).Content.Hash == active.Hash
-	l.want.Content.Hash = hash
 	l.want.Content.Generation++
+	if hash != l.want.Content.Hash {
+		l.want.Content.Hash, l.want.Asked = hash, l.want.Content.Generation
+	}
 	l.want.Successive = serves && !l.want.Halted && hash != active.Hash &&
 		l.want.Spec.Strategy == v1alpha1.StrategySuccessive
 	l.proxiesReady = l.now.Add(time.Duration(l.IntN(90)) * time.Second)

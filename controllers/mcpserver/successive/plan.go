@@ -32,12 +32,7 @@ func (m *maker) sessionsEnd() time.Duration {
 	return defaultSessionsEnd
 }
 
-func other(slot int32) workload.Slot {
-	if workload.Slot(slot) == workload.Slot2 {
-		return workload.Slot1
-	}
-	return workload.Slot2
-}
+func other(slot int32) workload.Slot { return workload.Slot(slot).Other() }
 
 // plan is that of a rollout from what is active to what is asked for, in a slot.
 func (m *maker) plan(slot workload.Slot) *v1alpha1.RolloutStatus {

@@ -21,7 +21,7 @@ const (
 	quiet = 10 * time.Minute
 	// hurried is how long sessions may go on while other content waits for their slot.
 	hurried = 10 * time.Minute
-	// oneOf is which part of a step's time a crash, or an image that cannot be had, may last: the container may end once
+	// oneOf is which part of a step's time a crash, or an image that cannot be had, may stand: the container may end once
 	// before what it needs is there, and a registry may be busy.
 	oneOf = 5
 	// leastDigits are those of a hash that name content.
@@ -68,7 +68,7 @@ func (m *maker) advance() {
 
 // take ends a step if it is over.
 func (m *maker) take(step *v1alpha1.RolloutStep) bool {
-	got := m.time(step, steps[step.Name](m))
+	got := m.time(step, m.stands(step, steps[step.Name](m)))
 	switch step.Reason, step.Message = got.reason, got.message; got.state {
 	case v1alpha1.StepFailed:
 		m.end(v1alpha1.RolloutFailed, got.reason, got.message)
@@ -77,7 +77,7 @@ func (m *maker) take(step *v1alpha1.RolloutStep) bool {
 		return false
 	case v1alpha1.StepDone:
 	}
-	step.State, step.Deadline, step.Remaining = v1alpha1.StepDone, nil, nil
+	step.State, step.Since, step.Deadline, step.Remaining = v1alpha1.StepDone, nil, nil, nil
 	switch step.Name {
 	case v1alpha1.StepCheck:
 		m.switchOver()
@@ -104,7 +104,7 @@ func (m *maker) leave() {
 	for i := range m.Rollout.Steps {
 		switch step := &m.Rollout.Steps[i]; {
 		case i <= drainStep:
-			step.State, step.Deadline, step.Remaining = v1alpha1.StepDone, nil, nil
+			step.State, step.Since, step.Deadline, step.Remaining = v1alpha1.StepDone, nil, nil, nil
 		default:
 			m.start(step)
 		}
@@ -146,22 +146,25 @@ func (m *maker) proxies() outcome {
 	return waits(v1alpha1.ReasonProxiesNotAvailable)
 }
 
+// candidate waits for all pods of the target. What keeps one from running is told before a quota that keeps others from
+// being made, and where nothing is made, why.
 func (m *maker) candidate() outcome {
 	t := m.target()
 	switch {
 	case m.isUp():
 		return done()
-	case t.Content.Hash != m.Rollout.Target.Hash || t.Terminating:
-	case t.Failure != nil && (isFinal(*t.Failure) || mayPass(t.Failure.Reason) && m.patience(m.step()) <= 0):
+	case t.Terminating || t.Content.Hash != "" && t.Content.Hash != m.Rollout.Target.Hash:
+	case t.Failure != nil:
 		got := waitsFor(*t.Failure)
-		got.state = v1alpha1.StepFailed
+		got.untimed = t.Quota != nil
+		if isFinal(*t.Failure) {
+			got.state = v1alpha1.StepFailed
+		}
 		return got
 	case t.Quota != nil:
 		got := waitsFor(*t.Quota)
 		got.untimed = true
 		return got
-	case t.Failure != nil:
-		return waitsFor(*t.Failure)
 	}
 	return waits(v1alpha1.ReasonCandidateNotReady)
 }
@@ -178,17 +181,29 @@ func mayPass(reason string) bool {
 	return reason == v1alpha1.ReasonCrashLoop || reason == v1alpha1.ReasonImagePull
 }
 
-// patience is for how long a failure is waited for that may pass. Time in which the deadline did not run does not
-// count.
-func (m *maker) patience(step *v1alpha1.RolloutStep) time.Duration {
-	var left time.Duration
+// stands notes since when a step waits for the same, and fails a candidate of which the same may pass but has stood for
+// too long.
+func (m *maker) stands(step *v1alpha1.RolloutStep, got outcome) outcome {
 	switch {
-	case step.Deadline != nil:
-		left = step.Deadline.Sub(m.now.Time)
-	case step.Remaining != nil:
-		left = step.Remaining.Duration
+	case got.reason == "" || got.state == v1alpha1.StepDone:
+		step.Since = nil
+		return got
+	case step.Reason != got.reason || step.Since == nil:
+		step.Since = m.in(0)
 	}
-	return left - (m.want.Deadline - m.want.Deadline/oneOf)
+	step.Reason = got.reason
+	if step.Name == v1alpha1.StepCandidate && m.patience(step) <= 0 {
+		got.state = v1alpha1.StepFailed
+	}
+	return got
+}
+
+// patience is for how much longer a failure is waited for that may pass.
+func (m *maker) patience(step *v1alpha1.RolloutStep) time.Duration {
+	if !mayPass(step.Reason) {
+		return m.want.Deadline
+	}
+	return step.Since.Add(m.want.Deadline / oneOf).Sub(m.now.Time)
 }
 
 func (m *maker) check() outcome {
@@ -281,10 +296,11 @@ func (m *maker) drain() outcome {
 
 // teardown is done when nothing of the server is left in the slot that the rollout has left.
 func (m *maker) teardown() outcome {
-	if m.seen.Slots[other(m.Active.Slot)].Stands {
-		return waits(v1alpha1.ReasonBackendTerminating)
+	there := m.seen.Slots[other(m.Active.Slot)]
+	if !there.Stands {
+		return done()
 	}
-	return done()
+	return waitsFor(conditions.False(v1alpha1.ReasonBackendTerminating, there.Overdue))
 }
 
 // isPaused reports whether nothing moves. A server that serves no calls has no sessions that could go on.
@@ -299,6 +315,7 @@ func (m *maker) suspend() {
 		switch step := &m.Rollout.Steps[i]; {
 		case m.isPaused():
 			m.stop(step)
+			step.Since = nil
 		case step.State != v1alpha1.StepActive || step.Name != v1alpha1.StepCandidate:
 			m.resume(step)
 		}
@@ -354,28 +371,30 @@ func (m *maker) lower(drain *v1alpha1.RolloutStep, end time.Time) {
 	}
 }
 
-// wake is when to look again: at a deadline, and where proxies are to be asked again.
+// wake is when to look again: at a deadline, at the end of patience, and where proxies are to be asked again.
 func (m *maker) wake() time.Duration {
 	step := m.step()
 	if step == nil || m.isPaused() {
 		return 0
 	}
-	var after time.Duration
+	var waits []time.Duration
+	if step.Deadline != nil {
+		waits = append(waits, max(time.Second, step.Deadline.Sub(m.now.Time)))
+	}
 	switch step.Name {
+	case v1alpha1.StepCandidate:
+		if step.Since != nil && mayPass(step.Reason) {
+			waits = append(waits, max(time.Second, m.patience(step)))
+		}
 	case v1alpha1.StepAcknowledge:
-		after = asks
+		waits = append(waits, asks)
 	case v1alpha1.StepDrain:
-		after = asksOfSessions
+		waits = append(waits, asksOfSessions)
+	case v1alpha1.StepTeardown:
+		waits = append(waits, quiet) // that a pod is overdue is no event
 	}
-	if step.Deadline == nil {
-		return after
+	if len(waits) == 0 {
+		return 0
 	}
-	left := max(time.Second, step.Deadline.Sub(m.now.Time))
-	if step.Name == v1alpha1.StepCandidate && mayPass(step.Reason) {
-		left = max(time.Second, min(left, m.patience(step)))
-	}
-	if after == 0 {
-		return left
-	}
-	return min(after, left)
+	return slices.Min(waits)
 }

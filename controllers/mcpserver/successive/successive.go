@@ -30,6 +30,8 @@ type Wanted struct {
 	UID types.UID
 	// Content is what is claimed, with the generation of the claim. Its slot counts for nothing.
 	Content v1alpha1.BackendContent
+	// Asked is since which generation no other content of the backend has been asked for.
+	Asked int64
 	// Successive says that the claim is one of content that comes up beside other content.
 	Successive bool
 	// Spec is spec.rollout, nil where there is none.
@@ -55,8 +57,11 @@ type Observed struct {
 
 // Slot is what is in one of the two places of a backend.
 type Slot struct {
-	// Stands says that an object is there that the server controls, or a pod of it.
-	Stands bool
+	// Stands says that an object is there that the server controls, or a pod of it, and IsTaken that one of its names is
+	// another owner's.
+	Stands, IsTaken bool
+	// Overdue says which pod has not ended in its time, empty for none.
+	Overdue string
 	// Terminating says that its StatefulSet is being deleted.
 	Terminating bool
 	// Content is that of the StatefulSet, if the server controls it. Without a hash there is none. What is not known of
@@ -65,7 +70,8 @@ type Slot struct {
 	// RolledOut says that all pods run Content, and Ready is how many of them are ready.
 	RolledOut bool
 	Ready     int32
-	// Failure is what keeps a pod with Content from running, and Quota is set where it is a quota that refuses one.
+	// Failure is what keeps a pod with Content from running, or Content from being applied, and Quota is set where a quota
+	// refuses a pod.
 	Failure, Quota *conditions.Finding
 }
 
@@ -109,7 +115,8 @@ const (
 	Paused
 	// Failed means that it did not come up, or did not pass its check: Plan.Last says why. Other content serves.
 	Failed
-	// WaitsForDrain means that it waits for the sessions of an earlier rollout, which end within ten minutes.
+	// WaitsForDrain means that it waits until proxies have acknowledged an earlier switch, and for the sessions of the
+	// content before, which end within ten minutes.
 	WaitsForDrain
 	// WaitsForSlot means that it waits until nothing is left in its slot, for as long as that takes.
 	WaitsForSlot
@@ -213,10 +220,11 @@ func (m *maker) beside() bool {
 		m.want.Content.Hash != m.Active.Hash
 }
 
-// failed reports whether a rollout to what is asked for has failed.
+// failed reports whether a rollout to what is asked for has failed, and nothing else was asked for since: other content
+// of the proxy is no reason to try the same again.
 func (m *maker) failed() bool {
 	return m.Last != nil && m.Last.State == v1alpha1.RolloutFailed &&
-		m.Last.Generation == m.want.Content.Generation && m.Last.Hash == m.want.Content.Hash
+		m.Last.Generation >= m.want.Asked && m.Last.Hash == m.want.Content.Hash
 }
 
 // cancel ends a rollout whose target gets no calls yet, and is not asked for any more.
@@ -291,7 +299,7 @@ func (m *maker) begin() {
 	case m.Rollout != nil && !m.switched():
 	case m.Rollout != nil:
 		m.goBack()
-	case there.Stands:
+	case there.Stands, there.IsTaken:
 		m.waits = WaitsForSlot
 	default:
 		m.Rollout = m.plan(slot)

@@ -106,6 +106,7 @@ func TestMake_Steps(t *testing.T) {
 	crash := conditions.False(v1alpha1.ReasonCrashLoop, "it ends")
 	node := conditions.False(v1alpha1.ReasonUnschedulable, "no node")
 	fails := func(f conditions.Finding) Slot { return Slot{Stands: true, Content: of("b", 2), Failure: &f} }
+	taken := conditions.False(v1alpha1.ReasonNameTaken, "a Service")
 	root := conditions.False(v1alpha1.ReasonMustRunAsRoot, "it runs as root")
 	quota := conditions.False(v1alpha1.ReasonPodRefused, "exceeded quota")
 	refused := fails(crash)
@@ -132,11 +133,11 @@ func TestMake_Steps(t *testing.T) {
 			at(v1alpha1.StepCandidate).edit(slot(2, fails(pull))), moving + "Candidate ImagePull",
 		},
 		"no image for a fifth of the time": {
-			at(v1alpha1.StepCandidate).edit(slot(2, fails(pull)), later(2*time.Minute)),
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(pull)), passes, later(2*time.Minute)),
 			failed + "ImagePull; empty [2]",
 		},
 		"a crash": {
-			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash)), later(119*time.Second)),
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash)), passes, later(119*time.Second)),
 			moving + "Candidate CrashLoop",
 		},
 		"a crash, and it is ready": {
@@ -144,11 +145,25 @@ func TestMake_Steps(t *testing.T) {
 			moving + "Check NotAsked",
 		},
 		"crashes for a fifth of the time": {
-			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash)), later(2*time.Minute)),
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash)), passes, later(2*time.Minute)),
 			failed + "CrashLoop; empty [2]",
 		},
+		"crashes for the first time, late": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(node)), passes, later(8*time.Minute), slot(2, fails(crash))),
+			moving + "Candidate CrashLoop",
+		},
+		"crashes as before a pause": {
+			at(v1alpha1.StepCandidate).edit(slot(2, fails(crash)), passes, paused, passes, later(time.Hour),
+				func(s *scene) { s.want.Spec.Paused = false }), moving + "Candidate CrashLoop",
+		},
+		"its name is another owner's": {
+			at(v1alpha1.StepCandidate).edit(slot(2, Slot{Failure: &taken})), failed + "NameTaken; empty [2]",
+		},
+		"another owner has a name of the slot": {
+			asksFor("b", 2).edit(slot(2, Slot{IsTaken: true})), "WaitsForSlot; 1:a1; empty [2]",
+		},
 		"crashes, and a quota refuses other pods": {
-			at(v1alpha1.StepCandidate).edit(slot(2, refused), later(2*time.Minute)),
+			at(v1alpha1.StepCandidate).edit(slot(2, refused), passes, later(2*time.Minute)),
 			failed + "CrashLoop; empty [2]",
 		},
 		"runs as root": {
@@ -219,9 +234,13 @@ func TestMake_Steps(t *testing.T) {
 			asksFor("b", 2).edit(lasted(v1alpha1.RolloutFailed, "b", 2)),
 			"Failed; 1:a1; Failed b2#1; empty [2]",
 		},
-		"has failed, claimed anew": {
+		"has failed, and the proxy has other content": {
 			asksFor("b", 3).edit(lasted(v1alpha1.RolloutFailed, "b", 2)),
-			"Moving; 1:a1; to 2:b3 from 1:a1 Candidate CandidateNotReady; Failed b2#1",
+			"Failed; 1:a1; Failed b2#1; empty [2]",
+		},
+		"has failed, and other content was asked for since": {
+			asksFor("b", 4).edit(lasted(v1alpha1.RolloutFailed, "b", 2), func(s *scene) { s.want.Asked = 4 }),
+			"Moving; 1:a1; to 2:b4 from 1:a1 Candidate CandidateNotReady; Failed b2#1",
 		},
 		"22: a late birth": {
 			asksFor("a", 1).edit(slot(2, up(of("b", 2))), lasted(v1alpha1.RolloutSucceeded, "a", 1)),
@@ -313,6 +332,9 @@ func TestMake_AfterTheSwitch(t *testing.T) {
 		"teardown": {at(v1alpha1.StepTeardown), teardown},
 		"the end": {
 			at(v1alpha1.StepTeardown).edit(slot(1, Slot{})), "Rest; 2:b2; Succeeded b2#1; empty [1]",
+		},
+		"the end, though another owner has a name of the slot": {
+			at(v1alpha1.StepTeardown).edit(slot(1, Slot{IsTaken: true})), "Rest; 2:b2; Succeeded b2#1; empty [1]",
 		},
 		"4: then the third": {
 			at(v1alpha1.StepTeardown).edit(slot(1, Slot{}), wants("c", 3), passes),
