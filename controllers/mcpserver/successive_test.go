@@ -14,7 +14,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -191,144 +190,6 @@ func lasts(s *scene) {
 	}
 }
 
-// What a server says of content that comes up beside what serves.
-func TestWhatARolloutSays(t *testing.T) {
-	older := func(s *scene) { s.world.Proxy = proxyOf(older) }
-	noRollout := func(s *scene) { s.server.Spec.Rollout = nil }
-	service := func(kind, name string) edit {
-		return func(s *scene) {
-			s.world.Slot2.Calls = of(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-slot2"}}, "other")
-			s.world.Slot2.Calls.OwnerReferences[0].Kind, s.world.Slot2.Calls.OwnerReferences[0].Name = kind, name
-		}
-	}
-	third := func(s *scene) {
-		newest := revision.Revision{Generation: 4, Hash: "ddd"}
-		s.digest = digestOf(newest)
-		s.server.Status.Workload = &v1alpha1.WorkloadStatus{
-			Generation: newest.Generation, Hash: newest.Hash, Strategy: v1alpha1.StrategySuccessive,
-		}
-	}
-	for name, tc := range map[string]struct {
-		edits                  []edit
-		reason, says, movement string
-	}{
-		"its proxies come up": {
-			[]edit{serves, older, stores}, v1alpha1.ReasonUpdating, "proxies", v1alpha1.ConditionReconciling,
-		},
-		"its pods come up": {
-			[]edit{serves, stores}, v1alpha1.ReasonUpdating, "its pods to become ready", v1alpha1.ConditionReconciling,
-		},
-		"it is checked": {
-			[]edit{serves, candidate, stores}, v1alpha1.ReasonUpdating, "its check", v1alpha1.ConditionReconciling,
-		},
-		"it has lost a tool": {
-			[]edit{serves, candidate, lost, stores}, v1alpha1.ReasonRolloutHeld, "search", v1alpha1.ConditionStalled,
-		},
-		"it is paused": {
-			[]edit{serves, stores, func(s *scene) { s.server.Spec.Rollout.Paused = true }, stores},
-			v1alpha1.ReasonRolloutHeld, "kubectl freehold rollout resume echo", v1alpha1.ConditionStalled,
-		},
-		"it cannot be pulled": {
-			[]edit{serves, stores, broken, lasts, stores},
-			v1alpha1.ReasonRolloutFailed, "cannot be pulled", v1alpha1.ConditionStalled,
-		},
-		"another owner has a name that it needs": {
-			[]edit{serves, service("Deployment", "x")},
-			v1alpha1.ReasonNameTaken, "Service echo-slot2 is not this server's", v1alpha1.ConditionStalled,
-		},
-		"an earlier server had that": {
-			[]edit{serves, service("MCPServer", "echo")},
-			v1alpha1.ReasonUpdating, "on its way out", v1alpha1.ConditionReconciling,
-		},
-		"a pod does not end in its place": {
-			[]edit{serves, stuck}, v1alpha1.ReasonUpdating, "pod stuck has not ended", v1alpha1.ConditionReconciling,
-		},
-		"proxies have not acknowledged the content before": {
-			[]edit{serves, candidate, seen(v1alpha1.CandidateStatus{Answers: true}), stores, third},
-			v1alpha1.ReasonUpdating, "every proxy calls", v1alpha1.ConditionReconciling,
-		},
-		"its proxies fail": {
-			[]edit{serves, older, stores, func(s *scene) {
-				s.world.Proxy = proxyOf(current)
-				s.world.Proxy.Status.UpdatedReplicas = 0
-				s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
-			}},
-			v1alpha1.ReasonImagePull, "", v1alpha1.ConditionReconciling,
-		},
-		"nobody asks for it": {
-			[]edit{serves, noRollout, func(s *scene) { s.server.Status.Workload.Strategy = "" }},
-			v1alpha1.ReasonUpdating, "replace the older ones", v1alpha1.ConditionReconciling,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := up(tc.edits...)
-			found := s.says(nil)
-			ready := found[v1alpha1.ConditionReady]
-			if ready.Reason != tc.reason || !strings.Contains(ready.Message, tc.says) {
-				t.Errorf("Ready is %v", ready)
-			}
-			if _, moves := found[tc.movement]; !moves {
-				t.Errorf("it says %v", found)
-			}
-			f, stated := found[v1alpha1.ConditionAvailable]
-			if stated == (name == "nobody asks for it") || stated && f.Status != metav1.ConditionTrue {
-				t.Errorf("Available is %v", f)
-			}
-			s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1]
-			found = s.says(nil)
-			f, stated = found[v1alpha1.ConditionAvailable]
-			if name != "proxies have not acknowledged the content before" && stated && f.Status != metav1.ConditionFalse {
-				t.Errorf("with no pod of the incumbent Available is %v", f)
-			}
-			ready = found[v1alpha1.ConditionReady]
-			if ready.Reason == v1alpha1.ReasonRolloutHeld && !strings.Contains(ready.Message, "no calls are served") {
-				t.Errorf("with no pod of the incumbent Ready is %v", ready)
-			}
-		})
-	}
-}
-
-// A rollout is told of by the plan that was made, also where the write of that was refused, and what serves also in the
-// passes before a plan.
-func TestARolloutIsToldByItsPlan(t *testing.T) {
-	reclaims := func(s *scene) { s.server.Status.Workload.Hash = "bbb" }
-	isReady := func(s *scene) {
-		reclaims(s)
-		said("Ready")(s)
-	}
-	for name, tc := range map[string]struct {
-		edits       []edit
-		phase       plan.Phase
-		reason      string
-		isAvailable bool
-	}{
-		"its failure is not stored": {
-			[]edit{serves, stores, broken, lasts}, plan.RollOut, v1alpha1.ReasonRolloutFailed, true,
-		},
-		"its end is not stored": {
-			[]edit{serves, candidate, lost, stores, func(s *scene) { s.server.Status.Rollout.Steps[2].Reason = "" }},
-			plan.RollOut, v1alpha1.ReasonRolloutHeld, true,
-		},
-		"it is held, and the proxy has other content": {
-			[]edit{serves, candidate, lost, stores, reclaims}, plan.Claim, v1alpha1.ReasonRolloutHeld, true,
-		},
-		"its content is claimed next": {[]edit{serves, reclaims}, plan.Claim, v1alpha1.ReasonUpdating, true},
-		"Ready goes down for it":      {[]edit{serves, isReady}, plan.LowerReady, v1alpha1.ReasonUpdating, true},
-		"the server is suspended":     {[]edit{serves, suspended}, plan.Draining, v1alpha1.ReasonSuspended, false},
-		"the server is suspended after a failure": {
-			[]edit{serves, stores, broken, lasts, stores, suspended}, plan.Draining, v1alpha1.ReasonSuspended, false,
-		},
-	} {
-		s := up(tc.edits...)
-		found := s.says(nil)
-		_, stated := found[v1alpha1.ConditionAvailable]
-		if phase := s.plan().Phase; phase != tc.phase || found[v1alpha1.ConditionReady].Reason != tc.reason ||
-			stated != tc.isAvailable {
-			t.Errorf("%s: in %s it says %v", name, phase, found)
-		}
-	}
-}
-
 // A server has served with what it claimed once its proxies do, whatever becomes of content beside what serves.
 func TestProxiesServeWithAClaimBesideWhatServes(t *testing.T) {
 	behind := func(s *scene) { s.world.Proxy = proxyOf(older) }
@@ -354,24 +215,6 @@ func TestProxiesServeWithAClaimBesideWhatServes(t *testing.T) {
 	})
 	if f := s.ready(nil); f.Reason != v1alpha1.ReasonImagePull {
 		t.Errorf("of proxies that fail after the rollout has it says %v", f)
-	}
-}
-
-// The steps of a rollout have deadlines of their own: it is not Stalled for their sum.
-func TestARolloutStallsByItsSteps(t *testing.T) {
-	s := up(serves, candidate, stores)
-	condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, "")(&s)
-	s.server.Status.Conditions[len(s.server.Status.Conditions)-1].LastTransitionTime = metav1.NewTime(noon.Add(-time.Hour))
-	if _, stalled := s.says(nil)[v1alpha1.ConditionStalled]; stalled {
-		t.Error("it is Stalled")
-	}
-	s = up(serves, stuck)
-	condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, "")(&s)
-	last := &s.server.Status.Conditions[len(s.server.Status.Conditions)-1]
-	last.LastTransitionTime, last.ObservedGeneration = metav1.NewTime(noon.Add(-time.Hour)), s.server.Generation
-	s.server.Status.Phase = v1alpha1.PhaseUpdating
-	if found := s.says(nil); found[v1alpha1.ConditionStalled].Reason != v1alpha1.ReasonUpdating {
-		t.Errorf("while a pod holds its place it says %v", found)
 	}
 }
 
