@@ -20,8 +20,9 @@ func TestWhatARolloutSays(t *testing.T) {
 	noRollout := func(s *scene) { s.server.Spec.Rollout = nil }
 	service := func(kind, name string) edit {
 		return func(s *scene) {
-			s.world.Slot2.Calls = of(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-slot2"}}, "other")
-			s.world.Slot2.Calls.OwnerReferences[0].Kind, s.world.Slot2.Calls.OwnerReferences[0].Name = kind, name
+			taken := of(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-slot2"}}, "other")
+			taken.OwnerReferences[0].Kind, taken.OwnerReferences[0].Name = kind, name
+			s.world.Slot2.Calls = taken
 		}
 	}
 	third := func(s *scene) {
