@@ -168,8 +168,8 @@ func (m *maker) observed() successive.Observed {
 	return seen
 }
 
-// unapplied is what keeps the runner of the target from applying the content that a rollout brings to a slot. Its report
-// is of that alone, whatever it meets with content beside.
+// unapplied is what keeps the runner of the target from applying the content that a rollout brings to a slot. Its
+// report is of that alone, whatever it meets with content beside.
 func (m *maker) unapplied(slot workload.Slot) *conditions.Finding {
 	rollout, runtime := m.s.Last.Rollout, m.s.Last.Runtime
 	if rollout == nil || workload.Slot(rollout.Target.Slot) != slot || !m.runnerFails() || runtime == nil ||
