@@ -66,9 +66,9 @@ func front(t testing.TB, config Config, upstream string) *bench {
 	}
 	// A machine that is busy may take longer to connect than a call is to wait for in a cluster.
 	if config.Upstream.remote == nil {
-		otherwise := config.Upstream.dialer.Otherwise
+		fallback := config.Upstream.dialer.Fallback
 		config.Upstream.dialer = remote.NewDialer(net.Dialer{Timeout: patience}, config.Upstream.Host(), "")
-		config.Upstream.dialer.Otherwise = otherwise
+		config.Upstream.dialer.Fallback = fallback
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -108,6 +108,8 @@ func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, e
 // dialPod connects to a pod past the Service: a node may hear of a new Service's pods seconds after they are ready, and
 // a switch does not wait for kube-proxy.
 func (l *lane) dialPod(ctx context.Context, network string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime) // the resolver may name pods that have gone
+	defer cancel()
 	pods, err := l.pods.next(ctx, missing)
 	for _, pod := range pods {
 		for _, address := range l.pods.candidates(pod) {

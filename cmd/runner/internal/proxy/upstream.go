@@ -72,11 +72,12 @@ func (u *Upstream) Holds(content Content) *Upstream { return &Upstream{Content: 
 // Service is a backend behind a Service, whose host:port backends are told, and whole is the same for a resolver. Pods
 // is the host:port whose addresses are those of the pods that are ready. A pod may listen on another port than that, as
 // while it changes: the resolver knows it by an SRV record of the name podPort, and openPort is the port of pods of the
-// content that the API server has, 0 if it is not known. A pod is connected to where the Service gives no connection.
+// content that the API server has, 0 if it is not known. Until the Service has accepted a
+// connection, the proxy dials a pod where it does not.
 func Service(service, whole, pods, podPort string, openPort func() int32) *Upstream {
 	u := newUpstream(&url.URL{Scheme: "http", Host: service}, newPods(pods), dialing(service, whole))
 	u.pods.portName, u.pods.openPort = podPort, openPort
-	u.dialer.Otherwise = u.dialPod
+	u.dialer.Fallback = u.dialPod
 	return u
 }
 

@@ -16,9 +16,9 @@ const (
 	FirstPause = 20 * time.Millisecond
 	// LastPause is the longest.
 	LastPause = 250 * time.Millisecond
-	// firstTry is how long the backend's name has to lead to a connection before Otherwise is asked: a node drops what
-	// goes to an address that it has not heard of.
-	firstTry = 500 * time.Millisecond
+	// byNameTime is how long the backend's name has to lead to a connection before Fallback is asked: a node drops what
+	// goes to the address of a Service that it has not heard of.
+	byNameTime = 500 * time.Millisecond
 	// stale is how long connections are made to where a name led last while the resolver does not answer.
 	stale = 5 * time.Minute
 )
@@ -33,8 +33,9 @@ type Dialer struct {
 	// Present is whether the last connection was made: only then do calls wait for the next one. While there is no
 	// backend at all they are told at once.
 	Present atomic.Bool
-	// Otherwise connects to the backend where its name leads to no connection, nil for no other way.
-	Otherwise func(ctx context.Context, network string) (net.Conn, error)
+	// Fallback connects to the backend while its name has never led to a connection, nil for no other way. Later a refusal
+	// is the truth.
+	Fallback func(ctx context.Context, network string) (net.Conn, error)
 
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	backend string // host:port
@@ -69,7 +70,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 	present, end := d.Present.Load(), time.Now().Add(d.Patience)
 	for pause := FirstPause; ; pause = min(2*pause, LastPause) {
-		conn, err := d.anyWay(ctx, network)
+		conn, err := d.dialOrFallback(ctx, network)
 		if err == nil {
 			d.Present.Store(true)
 			return conn, nil
@@ -88,21 +89,21 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 }
 
-// anyWay connects to the backend where its name leads, or else otherwise. The error is of its name.
-func (d *Dialer) anyWay(ctx context.Context, network string) (net.Conn, error) {
-	if d.Otherwise == nil {
+// dialOrFallback connects to the backend where its name leads, or by Fallback. The error is of its name.
+func (d *Dialer) dialOrFallback(ctx context.Context, network string) (net.Conn, error) {
+	if d.Fallback == nil || d.last.Load() != nil {
 		return d.resolved(ctx, network)
 	}
-	first, cancel := context.WithTimeout(ctx, firstTry)
+	byName, cancel := context.WithTimeout(ctx, byNameTime)
 	defer cancel()
-	conn, err := d.resolved(first, network)
+	conn, err := d.resolved(byName, network)
 	if err == nil || ctx.Err() != nil {
 		return conn, err
 	}
-	if other, failed := d.Otherwise(ctx, network); failed == nil {
+	if other, failed := d.Fallback(ctx, network); failed == nil {
 		return other, nil
 	}
-	if first.Err() == nil {
+	if byName.Err() == nil {
 		return nil, err
 	}
 	return d.resolved(ctx, network) // the resolver may be slow, or the node

@@ -75,18 +75,20 @@ func TestABackendIsDialledWhereItsNameLeads(t *testing.T) {
 }
 
 // A node may drop what is sent to the address of a Service that it has not heard of, and a resolver may be slow.
-func TestABackendIsDialledOtherwiseWhereItsNameLeadsNowhere(t *testing.T) {
+func TestABackendIsDialledByTheFallbackUntilItsNameHasLedToIt(t *testing.T) {
 	t.Parallel()
 	here, there := net.Pipe()
 	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
 	gone := errors.New("no pod")
 	for name, row := range map[string]struct {
-		dropped            int
-		otherwise, finally error
+		dropped           int
+		led               bool
+		fallback, finally error
 	}{
 		"there is a pod":                    {dropped: 9},
-		"there is none, and the name tells": {dropped: 1, otherwise: gone},
-		"there is none":                     {dropped: 1, otherwise: gone, finally: syscall.ECONNREFUSED},
+		"there is none, and the name tells": {dropped: 1, fallback: gone},
+		"its name has led there":            {led: true, finally: syscall.ECONNREFUSED},
+		"there is none":                     {dropped: 1, fallback: gone, finally: syscall.ECONNREFUSED},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +100,10 @@ func TestABackendIsDialledOtherwiseWhereItsNameLeadsNowhere(t *testing.T) {
 				}
 				return here, row.finally
 			}
-			d.Otherwise = func(context.Context, string) (net.Conn, error) { return there, row.otherwise }
+			if row.led {
+				d.last.Store(&resolvedAddress{})
+			}
+			d.Fallback = func(context.Context, string) (net.Conn, error) { return there, row.fallback }
 			if conn, err := d.DialContext(t.Context(), "tcp", "backend:80"); !errors.Is(err, row.finally) {
 				t.Errorf("got %v, %v", conn, err)
 			}
