@@ -7,10 +7,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -23,13 +25,16 @@ func held(round int) content {
 }
 
 var _ = Describe("New content that was held", func() {
-	// The rollout waits a minute for the proxy. That looks at the status when it finds nobody where it calls.
+	// The rollout waits a minute for the proxy, and ten seconds more for sessions. The proxy looks at the status when it
+	// finds nobody where it calls.
 	It("gets the calls when its pod is ready again, and those of a proxy that is cut off when the content before goes",
 		func(ctx SpecContext) {
 			s := newStory("unheard")
 			turns := []turn{s.begins(ctx, beside(1))}
 			l := s.load(ctx)
-			s.apply(ctx, held(2).spec())
+			second := held(2)
+			second.sessionsEnd = 70 * time.Second
+			s.apply(ctx, second.spec())
 			target := s.keepsServing(ctx, v1alpha1.ReasonRolloutHeld).Status.Rollout.Target
 			deaf := s.settled(ctx, proxy, 2)[0]
 			restore := cutOff(ctx, deaf)
@@ -46,11 +51,12 @@ var _ = Describe("New content that was held", func() {
 				g.Expect(pod.Status.ContainerStatuses[0].State.Waiting).NotTo(BeNil())
 				g.Expect(stepOf(s.server(ctx), v1alpha1.StepCheck).Reason).NotTo(Equal(v1alpha1.ReasonApprovalRequired))
 			}).Should(Succeed())
-			approved := held(2)
-			approved.rollout += fmt.Sprintf(", approved: %q", target.Hash)
-			s.apply(ctx, approved.spec())
+			second.rollout += fmt.Sprintf(", approved: %q", target.Hash)
+			s.apply(ctx, second.spec())
 			took := s.switched(ctx, 2, turns[0], v1alpha1.ReasonDeadlineExceeded)
-			Expect(took.since).To(BeTemporally(">=", readySince(candidate())))
+			running := candidate().Status.ContainerStatuses[0].State.Running
+			Expect(running).NotTo(BeNil())
+			Expect(took.since).To(BeTemporally(">=", running.StartedAt.Time))
 			Expect(time.Since(took.since)).To(BeNumerically(">", 50*time.Second), "the proxy was waited for")
 			l.told(took)
 
@@ -89,6 +95,12 @@ var _ = Describe("New content that was held", func() {
 			Expect(kill(proxies[0], "runner")).To(Equal(1))
 			Eventually(ctx, func() (int, error) { return roundAt(ctx, proxies[0]) }).Should(Equal(2))
 			back()
+			since := time.Now()
+			Eventually(ctx, func(g Gomega) { // the operator may have lost its lease, and starts again
+				lease := &coordinationv1.Lease{}
+				g.Expect(cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: contract.LeaseName}, lease)).To(Succeed())
+				g.Expect(lease.Spec.RenewTime.Time).To(BeTemporally(">", since))
+			}).Should(Succeed())
 			s.ready(ctx)
 		}, SpecTimeout(10*time.Minute))
 })
@@ -97,16 +109,4 @@ var _ = Describe("New content that was held", func() {
 func roundAt(ctx context.Context, pod corev1.Pod) (int, error) {
 	got, err := modernWays()[0].ask(ctx, fmt.Sprintf("http://%s:8000/mcp", pod.Status.PodIP), nil)
 	return roundOf(string(got.Result)), err
-}
-
-// readySince is when a pod became ready.
-func readySince(pod corev1.Pod) time.Time {
-	GinkgoHelper()
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return c.LastTransitionTime.Time
-		}
-	}
-	Fail(pod.Name + " is not ready")
-	return time.Time{}
 }

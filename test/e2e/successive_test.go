@@ -71,6 +71,8 @@ type content struct {
 	tools []string
 	// rollout is the end of spec.rollout.
 	rollout string
+	// sessionsEnd is sessionsEnd if unset.
+	sessionsEnd time.Duration
 }
 
 var allTools = []string{"test_simple_text", "other"}
@@ -86,7 +88,8 @@ func (c content) spec() string {
 	// Of the deadline a fifth passes before content that crashes, or has no image, has failed.
 	return fmt.Sprintf(`{image: %q, %senv: [{name: ROUND, value: "%d"}], proxy: {replicas: 2},
 		progressDeadlineSeconds: 50, rollout: {strategy: Successive, sessionsEnd: %s%s}}`,
-		cmp.Or(c.image, toolsImage), args, c.round, sessionsEnd, c.rollout)
+		cmp.Or(c.image, toolsImage), args, c.round, cmp.Or(c.sessionsEnd, sessionsEnd),
+		c.rollout)
 }
 
 // turn is when a round got the calls, and when every proxy was seen to send them there.
