@@ -99,7 +99,7 @@ func newBackend(t *testing.T, speaks eras) *backend {
 		}
 		handler.ServeHTTP(&onlyModern{w, speaks}, r)
 	}))
-	t.Cleanup(func() { b.CloseClientConnections(); b.Close() })
+	t.Cleanup(func() { pipelinetest.Stop(b.Server) })
 	return b
 }
 
@@ -217,7 +217,7 @@ func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint strin
 		p.ServeHTTP(w, r)
 	})
 	server.Start()
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	t.Cleanup(func() { pipelinetest.Stop(server) })
 	return server.URL + "/mcp", func(calls time.Duration) {
 		p.Drain(server.Config, proxy.DrainTimes{Calls: calls, Last: patience})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
@@ -218,8 +219,7 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 			for _, p := range r.proxies {
 				p.to("a")
 			}
-			b.CloseClientConnections()
-			b.Close()
+			pipelinetest.Stop(b.Server)
 			r.to("a")
 		})
 	}
@@ -245,8 +245,7 @@ func TestATranslatedCallAtAProxyWhoseStatusIsOld(t *testing.T) {
 						t.Fatalf("HTTP %d with %+v", status, got)
 					}
 				}
-				a.CloseClientConnections()
-				a.Close()
+				pipelinetest.Stop(a.Server)
 				status, got := send(t, endpoint, call, asModern("tools/call", "who")...)
 				if status != http.StatusOK || fmt.Sprint(got.Result["content"]) != "[map[text:b type:text]]" {
 					t.Errorf("HTTP %d with %+v", status, got)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
 )
@@ -30,7 +31,7 @@ type bench struct {
 func at(t *testing.T, handler http.Handler) *bench {
 	t.Helper()
 	s := httptest.NewServer(handler)
-	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	t.Cleanup(func() { pipelinetest.Stop(s) })
 	address := s.Listener.Addr().String()
 	return &bench{address: address, Prober: asks(func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)

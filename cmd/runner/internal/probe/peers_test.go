@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
 )
@@ -75,10 +76,7 @@ func twoProxies(t *testing.T, handler http.Handler) (first, second *bench, servi
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		turns[n.Add(1)%2].ServeHTTP(w, r)
 	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
+	t.Cleanup(func() { pipelinetest.Stop(server) })
 	return first, second, server.URL + "/mcp"
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 	"github.com/freehold-dev/freehold/controllers/authz"
@@ -48,8 +49,7 @@ func bridged(t *testing.T, n int) *backends {
 		pod.Config.Handler = front
 		t.Cleanup(func() {
 			front.Close()
-			up.CloseClientConnections()
-			up.Close()
+			pipelinetest.Stop(up)
 		})
 	}
 	return b

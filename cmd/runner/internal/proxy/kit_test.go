@@ -42,10 +42,7 @@ func alone(config Config) *Proxy {
 func serve(t *testing.T, config Config, backend http.Handler) *bench {
 	t.Helper()
 	upstream := httptest.NewServer(backend)
-	t.Cleanup(func() {
-		upstream.CloseClientConnections()
-		upstream.Close()
-	})
+	t.Cleanup(func() { pipelinetest.Stop(upstream) })
 	return front(t, config, upstream.URL)
 }
 

@@ -300,8 +300,7 @@ func TestBackendThatIsNotThere(t *testing.T) {
 	if response := b.call(http.MethodPost, "/mcp", "{}"); response.StatusCode != http.StatusOK {
 		t.Fatalf("got %s", response.Status)
 	}
-	upstream.CloseClientConnections()
-	upstream.Close()
+	pipelinetest.Stop(upstream)
 	b.upstream.dialer.Patience = 200 * time.Millisecond
 	for _, least := range []time.Duration{b.upstream.dialer.Patience / 2, 0} {
 		began := time.Now()

@@ -75,10 +75,7 @@ func (b *backends) start(address netip.Addr) *pod {
 	_, b.port, _ = net.SplitHostPort(listener.Addr().String())
 	p.Listener = listener
 	p.Start()
-	b.t.Cleanup(func() {
-		p.CloseClientConnections()
-		p.Close()
-	})
+	b.t.Cleanup(func() { pipelinetest.Stop(p.Server) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pods, b.ready = append(b.pods, p), append(b.ready, address)
@@ -88,8 +85,7 @@ func (b *backends) start(address netip.Addr) *pod {
 // stop ends a pod, as one that is deleted: it is no longer ready first.
 func (b *backends) stop(p *pod) {
 	b.unready(p)
-	p.CloseClientConnections()
-	p.Close()
+	pipelinetest.Stop(p.Server)
 }
 
 func (b *backends) unready(p *pod) {
@@ -360,8 +356,7 @@ func TestASessionWhosePodRefusesIsGone(t *testing.T) {
 	id, at := f.open()
 	for _, p := range b.pods {
 		if p.address.String() == at {
-			p.CloseClientConnections()
-			p.Close()
+			pipelinetest.Stop(p.Server)
 		}
 	}
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
@@ -459,8 +454,7 @@ func TestNothingIsLostOrSentTwiceWhereAPodRefuses(t *testing.T) {
 	f := b.before(secretOf(t))
 	f.open()
 	for _, p := range b.pods[:2] {
-		p.CloseClientConnections()
-		p.Close() // the resolver does not know
+		pipelinetest.Stop(p.Server) // the resolver does not know
 	}
 	sent := strings.Repeat("x", 200<<10)
 	for range 6 {

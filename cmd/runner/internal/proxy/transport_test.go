@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
@@ -27,8 +28,7 @@ func TestARefusedCallGoesToTheNextPod(t *testing.T) {
 	address := old.Listener.Addr().String()
 	b := front(t, Config{}, old.URL)
 	_ = text(t, b.call(http.MethodOptions, "/mcp", ""))
-	old.CloseClientConnections()
-	old.Close()
+	pipelinetest.Stop(old)
 
 	next := httptest.NewUnstartedServer(http.HandlerFunc(caller))
 	_ = next.Listener.Close()

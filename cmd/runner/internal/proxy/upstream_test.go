@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 )
 
 // While the process runs another upstream may take the place of the one that a call has been routed to. The call ends
@@ -24,7 +26,7 @@ func TestACallEndsWhereItWasRoutedTo(t *testing.T) {
 			<-finish
 			send("data: done at " + name + "\n\n")
 		}))
-		t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+		t.Cleanup(func() { pipelinetest.Stop(s) })
 		return s
 	}
 	before, after := backend("before"), backend("after")
@@ -44,8 +46,7 @@ func TestACallEndsWhereItWasRoutedTo(t *testing.T) {
 	if got := nextEvent(t, stream); got != "data: done at before\n\n" {
 		t.Errorf("it goes on with %q", got)
 	}
-	before.CloseClientConnections()
-	before.Close()
+	pipelinetest.Stop(before)
 	if got, _ := counts(t, b.proxy); got["backend_reachable"] != 1 || !next.reachable() {
 		t.Errorf("of the next one: %v", got)
 	}

@@ -79,7 +79,7 @@ func TestPoliciesStandBeforeATranslation(t *testing.T) {
 	mux.Handle("/mcp/", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
 	backend := httptest.NewServer(mux) // which redirects to the path with the slash
-	t.Cleanup(func() { backend.CloseClientConnections(); backend.Close() })
+	t.Cleanup(func() { pipelinetest.Stop(backend) })
 	run := sample(permitting(`permit(principal, action == Action::"call_tool", resource == Tool::"add");`))
 	log := slog.New(slog.DiscardHandler)
 	config, _, err := made(t, Config{
@@ -89,7 +89,7 @@ func TestPoliciesStandBeforeATranslation(t *testing.T) {
 		t.Fatal(err)
 	}
 	front := httptest.NewServer(proxy.New(proxy.Process{Log: log}, map[string]proxy.Config{"/mcp": config}))
-	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	t.Cleanup(func() { pipelinetest.Stop(front) })
 
 	client := mcp.NewClient(&mcp.Implementation{Name: "modern", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(),

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -48,7 +49,7 @@ func tools(t *testing.T, whose string) (url string) {
 	}
 	s := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{JSONResponse: true, DisableLocalhostProtection: true}))
-	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	t.Cleanup(func() { pipelinetest.Stop(s) })
 	return s.URL
 }
 
@@ -104,7 +105,7 @@ func TestNothingOfATargetReachesAnother(t *testing.T) {
 	front := proxy.New(proxy.Process{Log: slog.New(slog.DiscardHandler)},
 		map[string]proxy.Config{one.path: one.config, two.path: two.config, same.path: same.config})
 	server := httptest.NewServer(oidc.Describe(one.login, two.login, same.login)(front))
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	t.Cleanup(func() { pipelinetest.Stop(server) })
 	send := func(method, path, token, id, body string) (status int, session, text string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
