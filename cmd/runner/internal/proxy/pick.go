@@ -86,7 +86,9 @@ func (t *target) switchTo(upstreams *Upstreams) {
 		}
 	}
 	for _, u := range upstreams.all() {
-		u.use = cmp.Or(u.use, s.used[u.Hash], new(use))
+		if u.use == nil { // calls read it already of one that was there
+			u.use = cmp.Or(s.used[u.Hash], new(use))
+		}
 		s.used[u.Hash] = u.use
 		delete(s.left, session.Content(u.Hash))
 		if u.stages == nil {
