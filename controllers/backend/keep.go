@@ -65,31 +65,31 @@ func (r *Runner) keep(ctx context.Context, w snapshot, content v1alpha1.BackendC
 }
 
 // has reports whether the objects stand, for pods of content.
-func (in inSlot) has(content string) bool {
-	return in.statefulSet != nil && in.service != nil && in.headless != nil && in.hash() == content
+func (objects slotObjects) has(content string) bool {
+	return objects.statefulSet != nil && objects.service != nil && objects.headless != nil && objects.hash() == content
 }
 
 // hash is that of the content for which the StatefulSet has pods made, empty without one.
-func (in inSlot) hash() string {
-	if in.statefulSet == nil {
+func (objects slotObjects) hash() string {
+	if objects.statefulSet == nil {
 		return ""
 	}
-	return in.statefulSet.Spec.Template.Annotations[workload.AnnotationBackendHash]
+	return objects.statefulSet.Spec.Template.Annotations[workload.AnnotationBackendHash]
 }
 
 // keptRevision is the highest of those in a slot and the one under which history has the content. The error says that
 // the slot has later content, which is not for this runner to replace.
 func (r *Runner) keptRevision(
-	in inSlot, content v1alpha1.BackendContent, stored revision.Revision,
+	objects slotObjects, content v1alpha1.BackendContent, stored revision.Revision,
 ) (highest revision.Revision, err error) {
 	highest = stored
-	for _, o := range in.children() {
+	for _, o := range objects.children() {
 		rev, _, err := r.liveRevision(o)
 		if err != nil {
 			return rev, err
 		}
 		if rev.Generation > r.mine().Generation ||
-			o.kind == kindStatefulSet && rev.Generation > stored.Generation && in.hash() != content.Hash {
+			o.kind == kindStatefulSet && rev.Generation > stored.Generation && objects.hash() != content.Hash {
 			return rev, &blocked{
 				fmt.Sprintf("the %s of slot %d has the content of workload generation %d, and status.active and status.rollout "+
 					"other content", o.kind, content.Slot, rev.Generation), v1alpha1.ReasonStandingBack,
@@ -104,15 +104,15 @@ func (r *Runner) keptRevision(
 }
 
 // children are the objects in a slot as they were read.
-func (in inSlot) children() (all []child) {
-	if in.statefulSet != nil {
-		all = append(all, child{kind: kindStatefulSet, live: in.statefulSet})
+func (objects slotObjects) children() (all []child) {
+	if objects.statefulSet != nil {
+		all = append(all, child{kind: kindStatefulSet, live: objects.statefulSet})
 	}
-	if in.service != nil {
-		all = append(all, child{kind: kindService, live: in.service})
+	if objects.service != nil {
+		all = append(all, child{kind: kindService, live: objects.service})
 	}
-	if in.headless != nil {
-		all = append(all, child{kind: kindHeadless, live: in.headless})
+	if objects.headless != nil {
+		all = append(all, child{kind: kindHeadless, live: objects.headless})
 	}
 	return all
 }

@@ -47,7 +47,7 @@ func TestContentIsKeptAtTheHighestRevisionThatIsNotOfLaterContent(t *testing.T) 
 		if tc.service != none {
 			service.Annotations = tc.service.Annotations()
 		}
-		got, err := runner(t).keptRevision(inSlot{statefulSet: set, service: service},
+		got, err := runner(t).keptRevision(slotObjects{statefulSet: set, service: service},
 			v1alpha1.BackendContent{Slot: 1, Hash: "kept"}, stored)
 		var back *blocked
 		if refused := errors.As(err, &back) && back.reason == v1alpha1.ReasonStandingBack; refused != tc.refused ||

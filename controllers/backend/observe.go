@@ -21,19 +21,19 @@ import (
 // status names.
 type snapshot struct {
 	owner kinds.Object
-	slots map[workload.Slot]inSlot
+	slots map[workload.Slot]slotObjects
 }
 
-// inSlot is what stands in a slot; nil for what was absent.
-type inSlot struct {
+// slotObjects is what stands in a slot; nil for what was absent.
+type slotObjects struct {
 	statefulSet *appsv1.StatefulSet
 	service     *corev1.Service
 	headless    *corev1.Service
 }
 
-func (in inSlot) podPort() int32 {
-	if in.headless != nil {
-		for _, p := range in.headless.Spec.Ports {
+func (objects slotObjects) podPort() int32 {
+	if objects.headless != nil {
+		for _, p := range objects.headless.Spec.Ports {
 			if p.Name == podtemplate.PortMCP {
 				return p.Port
 			}
@@ -46,7 +46,7 @@ func (in inSlot) podPort() int32 {
 // the report that was read after it. Where the status names other slots than before it reads those, and the server
 // again.
 func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, error) {
-	w := snapshot{slots: map[workload.Slot]inSlot{}}
+	w := snapshot{slots: map[workload.Slot]slotObjects{}}
 	if r.Run.Remote != nil || r.slots == nil {
 		if err := r.readOwner(ctx, reader, &w); r.Run.Remote != nil || w.owner == nil || err != nil {
 			return w, err
@@ -73,16 +73,18 @@ func (r *Runner) observe(ctx context.Context, reader client.Reader) (snapshot, e
 	return w, errors.New("the status names other slots each time that it is read")
 }
 
-func (r *Runner) readSlot(ctx context.Context, reader client.Reader, slot workload.Slot) (in inSlot, err error) {
+func (r *Runner) readSlot(
+	ctx context.Context, reader client.Reader, slot workload.Slot,
+) (objects slotObjects, err error) {
 	name := r.Run.Server.Name
-	if in.statefulSet, err = get(ctx, reader, r.key(slot.Name(name)), &appsv1.StatefulSet{}); err != nil {
-		return in, err
+	if objects.statefulSet, err = get(ctx, reader, r.key(slot.Name(name)), &appsv1.StatefulSet{}); err != nil {
+		return objects, err
 	}
-	if in.service, err = get(ctx, reader, r.key(slot.Name(name)), &corev1.Service{}); err != nil {
-		return in, err
+	if objects.service, err = get(ctx, reader, r.key(slot.Name(name)), &corev1.Service{}); err != nil {
+		return objects, err
 	}
-	in.headless, err = get(ctx, reader, r.key(slot.HeadlessName(name)), &corev1.Service{})
-	return in, err
+	objects.headless, err = get(ctx, reader, r.key(slot.HeadlessName(name)), &corev1.Service{})
+	return objects, err
 }
 
 func (r *Runner) readOwner(ctx context.Context, reader client.Reader, w *snapshot) error {

@@ -165,7 +165,7 @@ func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (
 	if r.Run.Remote != nil {
 		return r.reportRemote(ctx, w)
 	}
-	return r.carryOut(ctx, w, placementOf(statusOf(w.owner), r.Run), live)
+	return r.applyAndReport(ctx, w, placementOf(statusOf(w.owner), r.Run), live)
 }
 
 // reportRemote reports on a server that runs elsewhere.
@@ -180,8 +180,8 @@ func (r *Runner) reportRemote(ctx context.Context, w snapshot) (Report, error) {
 // notReported is why a runner writes nothing.
 const notReported = "the report could not be made"
 
-// carryOut writes the runner's own content to its slot, if it has one, keeps what is not its own, and reports.
-func (r *Runner) carryOut(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
+// applyAndReport writes the runner's own content to its slot, if it has one, keeps what is not its own, and reports.
+func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
 	if p.rollout != r.rollout {
 		r.rollout, r.candidateSeen, r.pendingCandidate = p.rollout, nil, false
 	}

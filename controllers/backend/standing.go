@@ -46,11 +46,11 @@ func (r *Runner) standingOf(w snapshot) Standing {
 	if r.Run.Remote != nil {
 		standing.Slots[workload.Slot1] = Stands{Runs: r.mine().Hash}
 	}
-	for slot, in := range w.slots {
-		stands := Stands{PodPort: in.podPort()}
-		if s := in.statefulSet; rolledOut(s) {
+	for slot, objects := range w.slots {
+		stands := Stands{PodPort: objects.podPort()}
+		if s := objects.statefulSet; rolledOut(s) {
 			stands.Runs = string(s.UID) + "/" + s.Status.UpdateRevision
-			stands.Hash = in.hash()
+			stands.Hash = objects.hash()
 		}
 		standing.Slots[slot] = stands
 	}
