@@ -84,8 +84,7 @@ func main() {
 	}
 }
 
-// serve serves until ctx ends, then drains. Serving does not wait for the API
-// server, nor end with it.
+// serve serves until ctx ends, then drains. What serves does not end with the API server.
 func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Logger) error {
 	logger.Info("starting", "version", version)
 	failed := make(chan error, 4)

@@ -163,7 +163,7 @@ func (r *Runner) readStored(
 		return run, fmt.Errorf("cannot be read (%w)", err)
 	case run.Rendering.Backend != content.Hash:
 		return run, errors.New("has other content")
-	case !rev.Valid() || rev.Generation > r.mine().Generation:
+	case !rev.Valid() || rev.Generation >= r.mine().Generation: // the own number is of the own content
 		return run, fmt.Errorf("has workload generation %d, which was not claimed", rev.Generation)
 	}
 	run.Workload = runconfig.Workload(rev)

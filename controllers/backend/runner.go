@@ -218,10 +218,11 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 }
 
 // wait keeps what is not the runner's own while that has no slot. It reports if it cannot, or has reported before: so
-// a runner whose content gets the calls goes on to keep it until other content comes.
+// a runner whose content gets the calls goes on to keep it until other content comes. Of a rollout that has not come to
+// the backend it does not report first: then those would stand back whose content it is, which need no history.
 func (r *Runner) wait(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
 	keeps, err := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
-	if keeps.Reason == "" || keeps.Reason == v1alpha1.ReasonApplied && !reported(w.owner, r) {
+	if keeps.Reason == "" || (keeps.Reason == v1alpha1.ReasonApplied || p.rollout != "") && !reported(w.owner, r) {
 		return Report{Waiting: p.why}, err
 	}
 	finding := conditions.False(v1alpha1.ReasonStandingBack, p.why+unkept(keeps))

@@ -274,6 +274,9 @@ func TestAMissingRecordIsSaidWhereSomethingIsToBeRepaired(t *testing.T) {
 		"of a number to come": {func(r *appsv1.ControllerRevision) {
 			r.Annotations[revision.AnnotationGeneration] = "9"
 		}, "generation 9"},
+		"of the number of the keeper's own": {func(r *appsv1.ControllerRevision) {
+			r.Annotations[revision.AnnotationGeneration] = "2"
+		}, "generation 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newSuccessor(t)
@@ -301,7 +304,14 @@ func TestAMissingRecordIsSaidWhereSomethingIsToBeRepaired(t *testing.T) {
 				t.Errorf("while all stands it says %v", report.Finding)
 			}
 			x.Delete(statefulSet())
+			// While proxies roll those of the incumbent make it again: they would stand back from a report.
+			x.plan(x.incumbent, x.rolls("Proxies"))
 			report := x.pass()
+			if c := x.applied(); report.Waiting == "" || report.Again != time.Minute || c.Reason != v1alpha1.ReasonApplied {
+				t.Errorf("before the candidate it says %v", c)
+			}
+			x.plan(x.incumbent, nil)
+			report = x.pass()
 			if c := x.applied(); c.Reason != v1alpha1.ReasonStandingBack || !strings.Contains(c.Message, tc.says) ||
 				x.Exists(statefulSet()) || report.Again != time.Minute {
 				t.Errorf("it says %v, and looks again in %s", c, report.Again)

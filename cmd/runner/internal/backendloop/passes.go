@@ -23,6 +23,9 @@ import (
 // notApplying is the line that says why a runner only serves.
 const notApplying = "not applying"
 
+// unknownPause is the longest before it is looked again for where calls go, while that was never known.
+const unknownPause = 30 * time.Second
+
 // readTime is how long the first read of the cluster usually takes at most.
 const readTime = 10 * time.Second
 
@@ -102,7 +105,11 @@ func (l *Loop) follow(ctx context.Context, owner client.Reader, changed <-chan s
 		switch {
 		case err != nil:
 			l.Log.Warn("it cannot be read where calls go", "error", err)
-			retry = time.After(pause.Step())
+			again := pause.Step()
+			if !known {
+				again = min(again, unknownPause) // calls are refused meanwhile
+			}
+			retry = time.After(again)
 		case found:
 			l.Observe(standing)
 			pause, known = retries(), true

@@ -1,8 +1,11 @@
 package era_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -222,6 +225,70 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 			pipelinetest.Stop(b.Server)
 			r.to("a")
 		})
+	}
+}
+
+// A subscription, and a stream without a session, end at the switch in a way that has clients begin them anew; those of
+// a session stay.
+func TestStreamsMoveAtTheSwitch(t *testing.T) {
+	for _, speaks := range []eras{legacyOnly, modernOnly} {
+		a, b := newBackend(t, speaks), newBackend(t, both)
+		opened := make(chan string, 3)
+		a.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+			m := message{}
+			_ = json.Unmarshal(body, &m)
+			if r.Method != http.MethodGet && m.Method != protocol.MethodListen {
+				return false
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": it is open\n\n")
+			_ = http.NewResponseController(w).Flush()
+			opened <- r.Header.Get(protocol.HeaderSession)
+			<-r.Context().Done()
+			return true
+		})
+		upstreams, p, endpoint := inLanes(t, nil, a, b)
+		p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Others: upstreams[1:], Stated: true})
+		open := func(r *http.Request) *bufio.Scanner {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			t.Cleanup(cancel)
+			response, err := http.DefaultClient.Do(r.WithContext(ctx))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = response.Body.Close() })
+			<-opened
+			return bufio.NewScanner(response.Body)
+		}
+		get := func(headers ...string) *http.Request {
+			r := requestOf(t, endpoint, "", headers...)
+			r.Method, r.Body, r.ContentLength = http.MethodGet, nil, 0
+			return r
+		}
+		listens := subscribe(t.Context(), t, endpoint, `{"toolsListChanged":true}`)
+		<-opened
+		var streams, inSession *bufio.Scanner
+		if speaks == legacyOnly {
+			streams = open(get())
+			client := connect(t, endpoint, protocol.Legacy, nil)
+			<-opened
+			inSession = open(get(protocol.HeaderSession, client.ID()))
+		}
+		p.Switch("/mcp", proxy.Upstreams{Active: upstreams[1], Others: upstreams[:1], Stated: true})
+		if !found(listens, `"resultType":"complete"`) || listens.Scan() && listens.Text() != "" || listens.Err() != nil {
+			t.Errorf("%v: the subscription has %q: %v", speaks, listens.Text(), listens.Err())
+		}
+		if speaks != legacyOnly {
+			continue
+		}
+		if !found(streams, "retry:") {
+			t.Errorf("the stream without a session has %q: %v", streams.Text(), streams.Err())
+		}
+		p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Others: upstreams[1:], Stated: true})
+		a.CloseClientConnections()
+		if !found(inSession, "retry:") {
+			t.Errorf("the stream of a session has %q", inSession.Text())
+		}
 	}
 }
 

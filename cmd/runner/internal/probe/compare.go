@@ -23,6 +23,8 @@ const (
 	settling = 10 * time.Second
 	// settlePause is how often they are listed meanwhile.
 	settlePause = time.Second
+	// mostPause is how long nothing is asked while what was told stays as it is: a rollout may be held for days.
+	mostPause = 5 * time.Minute
 )
 
 // notCompared is what is said where the tools of the content that gets the calls cannot be had.
@@ -39,7 +41,7 @@ func (p *Prober) Compare(
 		return // nothing reaches the backend
 	}
 	told, began, answered := v1alpha1.CandidateStatus{}, time.Now(), time.Time{}
-	pause := firstPause
+	pause, rest := firstPause, lastPause
 	for attempt := 1; ; attempt++ {
 		var found v1alpha1.CandidateStatus
 		var err error
@@ -55,6 +57,9 @@ func (p *Prober) Compare(
 			return
 		case !asked:
 			attempt, began, pause, wait = 0, time.Now(), firstPause, firstPause
+		case err != nil && found.Answers && reflect.DeepEqual(found, told):
+			rest = min(2*rest, mostPause)
+			wait = rest
 		case err != nil && (!lasts(found.Reason, attempt, time.Since(began)) || reflect.DeepEqual(found, told)):
 		case err != nil:
 			log.Info("the candidate does not answer MCP", "detail", found.Message, "error",
@@ -73,7 +78,11 @@ func (p *Prober) Compare(
 				wait = settlePause
 				break
 			}
-			if !reflect.DeepEqual(found, told) {
+			if reflect.DeepEqual(found, told) {
+				rest = min(2*rest, mostPause)
+				wait = rest
+			} else {
+				rest = lastPause
 				log.Info("the candidate lacks tools", "tools", found.LostTools, "lost", found.Lost)
 				told = found
 				tell(found)

@@ -105,7 +105,7 @@ func TestWhatACandidateHasLost(t *testing.T) {
 				time.AfterFunc(time.Minute, func() { server.AddTool(&mcp.Tool{Name: "e", InputSchema: before["e"]}, nil) })
 				return over(server)
 			},
-			want: []told{{settling, lost(0, "e")}, {settling + 2*lastPause, lost(0)}},
+			want: []told{{settling, lost(0, "e")}, {settling + 3*lastPause, lost(0)}},
 		},
 		"it lists no tools": {
 			candidate: func() http.Handler {

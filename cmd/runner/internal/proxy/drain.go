@@ -36,6 +36,14 @@ func DrainTimesOf(grace time.Duration) DrainTimes {
 var errDraining = jsonrpc.Fail(http.StatusServiceUnavailable, CodeDraining,
 	"Draining: the proxy is shutting down and could not wait for this call any longer; it may have run")
 
+// errMoved is the cause with which a stream ends that belongs to no session, once calls go to other content.
+var errMoved = func() *jsonrpc.Fault {
+	f := jsonrpc.Fail(http.StatusServiceUnavailable, CodeDraining,
+		"Draining: calls go to other content of the backend now: subscribe again")
+	f.Retry = 1
+	return f
+}()
+
 // Drain ends server, which serves p, in these times: every call that was
 // accepted ends in its answer or in CodeDraining, every standing stream at the
 // end of an event. It returns when nothing is left, or the time is over.

@@ -33,7 +33,8 @@ const (
 	// The call may have run. An event in that stream.
 	CodeBackendGone = -32013
 	// CodeDraining: the proxy is going away and could wait no longer for this
-	// call. The call may have run. HTTP 503, or an event in its stream.
+	// call, which may have run; or a subscription began while calls moved to other content. HTTP 503, or an event in its
+	// stream.
 	CodeDraining = -32014
 	// CodeOriginRefused: a browser sent the request from another site. HTTP 403.
 	CodeOriginRefused = -32015

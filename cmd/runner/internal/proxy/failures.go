@@ -35,6 +35,8 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 	switch wrong := flight.body.Fault(err); {
 	case flight.drained():
 		return errDraining
+	case flight.moved():
+		return errMoved
 	case flight.deserted():
 		return nil // the backend is not to blame
 	case wrong != nil:

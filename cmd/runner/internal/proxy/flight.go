@@ -39,6 +39,10 @@ type flight struct {
 	use     *use
 	counted bool
 	visits  atomic.Bool
+	// roams is the lane of a stream that answers no call and has no session, until one begins; traffic.mu guards it.
+	roams *lane
+	// elsewhere says that its session is of content that has just come to be known, and that nothing has been answered.
+	elsewhere bool
 
 	// What later stages report to earlier ones.
 
@@ -87,6 +91,9 @@ func (f *flight) listening() bool {
 // drained reports whether the proxy ended the request.
 func (f *flight) drained() bool { return errors.Is(context.Cause(f.ctx), errDraining) }
 
+// moved reports whether it ended since calls go to other content.
+func (f *flight) moved() bool { return errors.Is(context.Cause(f.ctx), errMoved) }
+
 // deserted reports whether the client has left.
 func (f *flight) deserted() bool { return f.client.Err() != nil }
 
@@ -97,9 +104,6 @@ func (f *flight) reached() {
 		f.of.sent.Store(true)
 	}
 }
-
-// again has nothing known of the way that a request was on.
-func (f *flight) again() { f.route, f.began, f.leads = route{}, netip.AddrPort{}, "" }
 
 type flightKey struct{}
 
@@ -210,6 +214,25 @@ func (t *traffic) cancel() {
 	for f := range t.flights {
 		f.cancel(errDraining)
 		f.body.Stop()
+	}
+}
+
+// roams notes that a stream has no session at a lane.
+func (t *traffic) roams(f *flight, at *lane) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f.roams = at
+}
+
+// move ends the streams without a session at a lane that calls no longer go to: their clients begin them anew, where
+// they call.
+func (t *traffic) move(from *lane) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f := range t.flights {
+		if f.roams == from && !f.visits.Load() {
+			f.cancel(errMoved)
+		}
 	}
 }
 

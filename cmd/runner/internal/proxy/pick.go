@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
@@ -112,6 +113,16 @@ func (t *target) switchTo(upstreams *Upstreams) {
 		upstreams.Active.dialer.Present.Store(true)
 	}
 	t.upstreams.Store(upstreams)
+	if before.Active != nil && before.Active.lane != upstreams.Active.lane {
+		t.proxy.traffic.move(before.Active.lane)
+	}
+}
+
+// leaves notes that content has gone.
+func (s *switching) leaves(content [8]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left[content] = true
 }
 
 // hasLeft reports whether content is known to have gone with its lane.
@@ -155,10 +166,20 @@ func (t *target) pick(own bool) http.Handler {
 			return
 		}
 		f := flightOf(r.Context())
-		f.uses(to.use)
-		f.route.to = to
-		if ids, _ := sessionIDs(r, false); t.config.Refresh == nil || f.inside || len(ids) > 0 {
+		ids, _ := sessionIDs(r, false)
+		if len(ids) == 0 && !f.inside && f.answersNoCall() {
+			to = t.roams(f, to)
+		}
+		f.goes(to)
+		if t.config.Refresh == nil || f.inside || len(ids) > 0 {
 			to.serve(w, r)
+			if !f.elsewhere {
+				return
+			}
+			if to, answered = t.pickUpstream(w, r, own); !answered {
+				f.goes(to)
+				to.serve(w, r)
+			}
 			return
 		}
 		held := pipeline.Hold(w, func(status int) bool { return status >= http.StatusBadGateway && !f.sent.Load() })
@@ -173,11 +194,27 @@ func (t *target) pick(own bool) http.Handler {
 			return
 		}
 		held.TakeBack()
-		f.again()
-		f.uses(next.use)
-		f.route.to = next
+		f.goes(next)
 		next.serve(held, r)
 	})
+}
+
+// goes has a flight be on its way to an upstream, and nothing known of another one.
+func (f *flight) goes(to *Upstream) {
+	f.route, f.began, f.leads = route{to: to}, netip.AddrPort{}, ""
+	f.uses(to.use)
+}
+
+// roams is the upstream of a stream that has no session, which ends when calls go elsewhere: also where they do by now.
+func (t *target) roams(f *flight, to *Upstream) *Upstream {
+	for {
+		t.proxy.traffic.roams(f, to.lane)
+		active := t.upstreams.Load().Active
+		if active.lane == to.lane {
+			return to
+		}
+		to = active
+	}
 }
 
 // serve has a request go on at an upstream, whose path may be another one than the target's.
@@ -254,7 +291,7 @@ func (t *target) waitsAt(upstreams *Upstreams, w http.ResponseWriter, r *http.Re
 			return other, false
 		}
 	}
-	return upstreams.Active, false
+	return t.upstreams.Load().Active, false // to read a body takes time
 }
 
 const (

@@ -42,7 +42,15 @@ func (t *target) route(on *lane) pipeline.Stage {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			f := flightOf(r.Context())
 			var fault *jsonrpc.Fault
-			if f.route, fault = t.findRoute(r, on.holds.Load(), f.internal); fault != nil {
+			f.route, fault = t.findRoute(r, on.holds.Load(), f.internal)
+			if fault == errElsewhere {
+				if !f.elsewhere && !f.internal {
+					f.elsewhere = true // the stage pick picks again
+					return
+				}
+				fault = errSessionGone
+			}
+			if fault != nil {
 				Answer(w, fault, nil)
 				return
 			}
@@ -98,6 +106,9 @@ func (t *target) findRoute(r *http.Request, to *Upstream, internal bool) (found 
 func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (brief bool, fault *jsonrpc.Fault) {
 	now := to.now()
 	if s.Content != session.Content(to.Hash) && t.outlived(to, s, now) {
+		if t.appeared(ctx, s.Content) {
+			return false, errElsewhere
+		}
 		return false, errSessionGone
 	}
 	has, some, err := to.pods.has(ctx, s.Pod.Addr())
@@ -125,6 +136,25 @@ func (t *target) outlived(to *Upstream, s session.Session, now time.Time) bool {
 	return now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime
 }
 
+// appeared reports whether the server's status names content that this proxy had not heard of: another one may have
+// been told of a switch, and have begun sessions there, while the watch of this one is broken.
+func (t *target) appeared(ctx context.Context, content [8]byte) bool {
+	saw := t.upstreams.Load()
+	if saw.of(content) != nil {
+		return true
+	}
+	if t.config.Refresh == nil || !saw.Stated || t.switching.hasLeft(content) {
+		return false
+	}
+	t.refresh(ctx, saw, true)
+	now := t.upstreams.Load()
+	appeared := now.of(content) != nil
+	if !appeared && now != saw { // it was read
+		t.switching.leaves(content)
+	}
+	return appeared
+}
+
 // sessionIDs are the sessions that a request names, and whether its query does.
 func sessionIDs(r *http.Request, internal bool) (ids []string, sse bool) {
 	ids, inQuery := r.Header[protocol.HeaderSession], sseIDs(r)
@@ -138,6 +168,8 @@ func sessionIDs(r *http.Request, internal bool) (ids []string, sse bool) {
 var (
 	errSessionUnknown = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
 		"SessionNotFound: this session is not known, or not yours: send an initialize to begin another")
+	// errElsewhere is for pick alone: the session is of content that is at another upstream.
+	errElsewhere   = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound, "the session is elsewhere")
 	errSessionGone = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
 		"SessionNotFound: the backend pod that kept this session is gone: send an initialize to begin another")
 )

@@ -75,6 +75,8 @@ func (s *stream) ending() []byte {
 	switch {
 	case s.lines.answered():
 		return nil
+	case s.flight.moved() && s.flight.listening() && id != nil:
+		return sse.Message(jsonrpc.ListenEnd(id))
 	case s.flight.request.Method == http.MethodGet, s.lines.identified:
 		return []byte(sse.Resume)
 	case id == nil:

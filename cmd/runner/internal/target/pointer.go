@@ -41,6 +41,14 @@ func (s *slots) read(uid string) pointer {
 	return last
 }
 
+// restored has the first status that is read replace what the file says, also one of a lower generation: the cluster
+// may have been restored from a backup.
+func (s *slots) restored() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation = 0
+}
+
 // keep writes a pointer that is another one than was written last. Without it a proxy serves as well, until it starts
 // again.
 func (s *slots) keep(now pointer) {

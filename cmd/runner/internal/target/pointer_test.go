@@ -88,7 +88,15 @@ func TestAProcessStartsWhereTheLastOneWent(t *testing.T) {
 	if active, _ := told(t, front); cmp.Diff(want, active) != "" {
 		t.Errorf("it guesses: %+v", active)
 	}
+	again.Observe(backend.Standing{Active: &before})
+	if active, _ := told(t, front); active.Generation != 3 {
+		t.Errorf("after the cluster was restored: %+v", active)
+	}
 	again.Observe(backend.Standing{Active: &after})
+	again.Observe(backend.Standing{Active: &before})
+	if active, _ := told(t, front); cmp.Diff(want, active) != "" {
+		t.Errorf("what an older status says: %+v", active)
+	}
 	_, front = starts(t, state, logger)
 	if active, others := told(t, front); cmp.Diff(want, active) != "" || others != 0 {
 		t.Errorf("after the first content is gone: %+v, %d", active, others)

@@ -73,6 +73,7 @@ func (t *Target) Follow(switchTo func(proxy.Upstreams), refresh func(context.Con
 	}
 	if last := t.slots.read(t.config.Run.Server.UID); last.Active != nil {
 		t.Observe(backend.Standing{Active: last.Active, Others: last.Others})
+		t.slots.restored()
 	}
 }
 
