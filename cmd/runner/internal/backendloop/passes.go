@@ -124,14 +124,17 @@ func (l *Loop) follow(ctx context.Context, owner client.Reader, changed <-chan s
 }
 
 // Refresh reads the server live, and has told what its status says: for a proxy that finds nobody where calls go,
-// and whose watch may be broken. It may run beside everything else.
-func (l *Loop) Refresh(ctx context.Context) {
+// and whose watch may be broken. It reports whether it was read. It may run beside everything else.
+func (l *Loop) Refresh(ctx context.Context) (read bool) {
 	if !l.live.Load() {
-		return
+		return false
 	}
-	if pointer, found, err := l.Runner.Pointer(ctx, l.Runner.Live); err == nil && found {
-		l.Observe(pointer)
+	pointer, found, err := l.Runner.Pointer(ctx, l.Runner.Live)
+	if err != nil || !found {
+		return false
 	}
+	l.Observe(pointer)
+	return true
 }
 
 // retries are the pauses before a pass that failed is made again.

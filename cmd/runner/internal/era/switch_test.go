@@ -178,7 +178,7 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 				t: t, ctx: ctx, come: sync.OnceFunc(absent(t, b)), end: map[string]func(){"a": func() {}, "b": func() {}},
 			}
 			for range 2 {
-				upstreams, p, endpoint := inLanes(t, func(context.Context) {}, a, b)
+				upstreams, p, endpoint := inLanes(t, func(context.Context) bool { return true }, a, b)
 				r.proxies = append(r.proxies,
 					&rolling{p, map[string]*proxy.Upstream{"a": upstreams[0], "b": upstreams[1]}, endpoint})
 			}
@@ -228,29 +228,36 @@ func TestARolloutAndTheWayBackUnderCalls(t *testing.T) {
 	}
 }
 
+// streaming has a backend keep streams open, of which it tells opened, until moved is closed: then each says its
+// session.
+func streaming(b *backend) (opened, moved chan struct{}) {
+	opened, moved = make(chan struct{}, 16), make(chan struct{})
+	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		m := message{}
+		_ = json.Unmarshal(body, &m)
+		if r.Method != http.MethodGet && m.Method != protocol.MethodListen {
+			return false
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, ": it is open\n\n")
+		_ = http.NewResponseController(w).Flush()
+		opened <- struct{}{}
+		select {
+		case <-r.Context().Done():
+		case <-moved:
+			_, _ = io.WriteString(w, "data: in session "+r.Header.Get(protocol.HeaderSession)+"\n\n")
+		}
+		return true
+	})
+	return opened, moved
+}
+
 // A subscription, and a stream without a session, end at the switch in a way that has clients begin them anew; those of
 // a session stay.
 func TestStreamsMoveAtTheSwitch(t *testing.T) {
 	for _, speaks := range []eras{legacyOnly, modernOnly} {
 		a, b := newBackend(t, speaks), newBackend(t, both)
-		opened, moved := make(chan struct{}, 4), make(chan struct{})
-		a.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
-			m := message{}
-			_ = json.Unmarshal(body, &m)
-			if r.Method != http.MethodGet && m.Method != protocol.MethodListen {
-				return false
-			}
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, ": it is open\n\n")
-			_ = http.NewResponseController(w).Flush()
-			opened <- struct{}{}
-			select {
-			case <-r.Context().Done():
-			case <-moved:
-				_, _ = io.WriteString(w, "data: in session "+r.Header.Get(protocol.HeaderSession)+"\n\n")
-			}
-			return true
-		})
+		opened, moved := streaming(a)
 		upstreams, p, endpoint := inLanes(t, nil, a, b)
 		p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Others: upstreams[1:], Stated: true})
 		open := func(r *http.Request) *bufio.Scanner {
@@ -303,9 +310,10 @@ func TestATranslatedCallAtAProxyWhoseStatusIsOld(t *testing.T) {
 				var p *proxy.Proxy
 				var upstreams []*proxy.Upstream
 				var looks atomic.Int32
-				upstreams, p, endpoint := inLanes(t, func(context.Context) {
+				upstreams, p, endpoint := inLanes(t, func(context.Context) bool {
 					looks.Add(1)
 					p.Switch("/mcp", proxy.Upstreams{Active: upstreams[1], Stated: true})
+					return true
 				}, a, b)
 				p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Others: upstreams[1:], Stated: true})
 				call := modern("1", "tools/call", `"name":"who","arguments":{}`, "")

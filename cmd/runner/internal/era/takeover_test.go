@@ -26,7 +26,7 @@ var hashes = []string{"0123456789abcdef", "fedcba9876543210"}
 
 // inLanes is a proxy in front of two backends, each with a translator of its own.
 func inLanes(
-	t *testing.T, refresh func(context.Context), of ...*backend,
+	t *testing.T, refresh func(context.Context) bool, of ...*backend,
 ) (upstreams []*proxy.Upstream, p *proxy.Proxy, endpoint string) {
 	t.Helper()
 	for i, b := range of {

@@ -58,8 +58,7 @@ func (p *Prober) Compare(
 		case !asked:
 			attempt, began, pause, wait = 0, time.Now(), firstPause, firstPause
 		case err != nil && found.Answers && reflect.DeepEqual(found, told):
-			rest = min(2*rest, mostPause)
-			wait = rest
+			rest, wait = min(2*rest, mostPause), min(2*rest, mostPause)
 		case err != nil && (!lasts(found.Reason, attempt, time.Since(began)) || reflect.DeepEqual(found, told)):
 		case err != nil:
 			log.Info("the candidate does not answer MCP", "detail", found.Message, "error",
@@ -78,8 +77,7 @@ func (p *Prober) Compare(
 				wait = settlePause
 				break
 			}
-			if reflect.DeepEqual(found, told) {
-				rest = min(2*rest, mostPause)
+			if rest = min(2*rest, mostPause); reflect.DeepEqual(found, told) {
 				wait = rest
 			} else {
 				rest = lastPause

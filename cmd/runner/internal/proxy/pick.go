@@ -167,7 +167,8 @@ func (t *target) pick(own bool) http.Handler {
 		}
 		f := flightOf(r.Context())
 		ids, _ := sessionIDs(r, false)
-		if len(ids) == 0 && !f.inside && f.answersNoCall() {
+		roams := len(ids) == 0 && !f.inside && f.answersNoCall()
+		if roams {
 			to = t.roams(f, to)
 		}
 		f.goes(to)
@@ -189,9 +190,13 @@ func (t *target) pick(own bool) http.Handler {
 		if !failed || f.sent.Load() || !nobody(text) {
 			return
 		}
+		t.proxy.traffic.roams(f, nil) // a look at the status may have calls move
 		next := t.successor(r.Context(), to)
 		if next == nil {
 			return
+		}
+		if roams {
+			next = t.roams(f, next)
 		}
 		held.TakeBack()
 		f.goes(next)
@@ -304,23 +309,25 @@ const (
 
 // refresh has what the server's status says read from the API server: what the caller saw of it may be old. It does so
 // once for all calls that saw the same. Where a session's pod is not found it waits for its turn, after refreshPause at
-// most: whether the session is gone is to be known, and not guessed.
-func (t *target) refresh(ctx context.Context, saw *Upstreams, waits bool) {
+// most: whether the session is gone is to be known, and not guessed. It reports whether the status has been read.
+func (t *target) refresh(ctx context.Context, saw *Upstreams, waits bool) (read bool) {
 	if t.config.Refresh == nil {
-		return
+		return false
 	}
 	s := &t.switching
 	done := s.asking.DoChan(strconv.FormatBool(waits), func() (any, error) {
 		if t.upstreams.Load() == saw && s.turn(waits) {
 			ctx, cancel := context.WithTimeout(context.Background(), refreshTime)
 			defer cancel()
-			t.config.Refresh(ctx)
+			return t.config.Refresh(ctx), nil
 		}
-		return nil, nil //nolint:nilnil // what was read has been told
+		return false, nil
 	})
 	select {
-	case <-done:
+	case looked := <-done:
+		return looked.Val == true
 	case <-ctx.Done():
+		return false
 	}
 }
 

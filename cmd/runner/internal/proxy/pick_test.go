@@ -182,9 +182,10 @@ func TestSessionsOfContentThatIsTornDownUnseen(t *testing.T) {
 	var looks atomic.Int32
 	var two *twoContents
 	two = twoOf(t, func(c *Config) {
-		c.Refresh = func(context.Context) {
+		c.Refresh = func(context.Context) bool {
 			looks.Add(1)
 			two.alone(1)
+			return true
 		}
 	})
 	two.to(0)
@@ -282,9 +283,10 @@ func TestAProxyWhoseStatusIsOld(t *testing.T) {
 					})
 				}
 			}
-			c.Refresh = func(context.Context) {
+			c.Refresh = func(context.Context) bool {
 				looks.Add(1)
 				two.alone(1)
+				return true
 			}
 		})
 		two.alone(0)
@@ -320,7 +322,7 @@ func TestAProxyWhoseStatusIsOld(t *testing.T) {
 // The server is not read for each call that finds nobody.
 func TestAProxyLooksNowAndThen(t *testing.T) {
 	var looks atomic.Int32
-	two := twoOf(t, func(c *Config) { c.Refresh = func(context.Context) { looks.Add(1) } })
+	two := twoOf(t, func(c *Config) { c.Refresh = func(context.Context) bool { looks.Add(1); return true } })
 	two.alone(0)
 	two.end(0)
 	two.upstream.pods.tried = time.Time{}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -106,10 +107,7 @@ func (t *target) findRoute(r *http.Request, to *Upstream, internal bool) (found 
 func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (brief bool, fault *jsonrpc.Fault) {
 	now := to.now()
 	if s.Content != session.Content(to.Hash) && t.outlived(to, s, now) {
-		if t.appeared(ctx, s.Content) {
-			return false, errElsewhere
-		}
-		return false, errSessionGone
+		return false, t.appeared(ctx, s.Content)
 	}
 	has, some, err := to.pods.has(ctx, s.Pod.Addr())
 	switch {
@@ -136,23 +134,23 @@ func (t *target) outlived(to *Upstream, s session.Session, now time.Time) bool {
 	return now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime
 }
 
-// appeared reports whether the server's status names content that this proxy had not heard of: another one may have
-// been told of a switch, and have begun sessions there, while the watch of this one is broken.
-func (t *target) appeared(ctx context.Context, content [8]byte) bool {
+// appeared says what becomes of a session of content that this proxy has not heard of: another one may have been told of
+// a switch, and have begun sessions there, while the watch of this one is broken. It is errElsewhere where the server's
+// status names the content, and errSessionGone where that was read and does not.
+func (t *target) appeared(ctx context.Context, content [8]byte) *jsonrpc.Fault {
 	saw := t.upstreams.Load()
-	if saw.of(content) != nil {
-		return true
+	known := t.config.Refresh == nil || !saw.Stated || t.switching.hasLeft(content) || saw.of(content) != nil
+	read := !known && t.refresh(ctx, saw, true)
+	switch {
+	case t.upstreams.Load().of(content) != nil:
+		return errElsewhere
+	case !known && !read:
+		return errUnread
 	}
-	if t.config.Refresh == nil || !saw.Stated || t.switching.hasLeft(content) {
-		return false
-	}
-	t.refresh(ctx, saw, true)
-	now := t.upstreams.Load()
-	appeared := now.of(content) != nil
-	if !appeared && now != saw { // it was read
+	if read {
 		t.switching.leaves(content)
 	}
-	return appeared
+	return errSessionGone
 }
 
 // sessionIDs are the sessions that a request names, and whether its query does.
@@ -168,6 +166,14 @@ func sessionIDs(r *http.Request, internal bool) (ids []string, sse bool) {
 var (
 	errSessionUnknown = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
 		"SessionNotFound: this session is not known, or not yours: send an initialize to begin another")
+	// errUnread: the session may be of content to which a proxy that has heard of it sends calls by now.
+	errUnread = func() *jsonrpc.Fault {
+		f := jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
+			"BackendStarting: the proxy could not read whether the content that has this session gets calls").
+			Because(v1alpha1.ReasonNotAsked, "the proxy could not read the server's status")
+		f.Retry = 2
+		return f
+	}()
 	// errElsewhere is for pick alone: the session is of content that is at another upstream.
 	errElsewhere   = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound, "the session is elsewhere")
 	errSessionGone = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,

@@ -15,11 +15,12 @@ import (
 func TestSessionsOfContentThatAProxyHasNotHeardOf(t *testing.T) {
 	var looks atomic.Int32
 	var two *twoContents
-	finds := func() { two.to(1) }
+	finds, read := func() { two.to(1) }, true
 	two = twoOf(t, func(c *Config) {
-		c.Refresh = func(context.Context) {
+		c.Refresh = func(context.Context) bool {
 			looks.Add(1)
 			finds()
+			return read
 		}
 	})
 	two.alone(1)
@@ -36,12 +37,14 @@ func TestSessionsOfContentThatAProxyHasNotHeardOf(t *testing.T) {
 			t.Errorf("%s is answered at %q", method, got)
 		}
 	}
-	finds = func() { two.alone(0) }
+	finds, read = func() { two.alone(0) }, false // as a pass that fails tells again what is known
 	unheard()
+	wantFault(t, two.in(id, http.MethodPost, "x"), http.StatusServiceUnavailable, CodeBackendStarting, "could not read")
+	read, two.target.switching.asked = true, time.Time{}
 	for range 3 {
 		wantFault(t, two.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 	}
-	if n := looks.Load(); n != 3 {
+	if n := looks.Load(); n != 4 {
 		t.Errorf("it looked %d times", n)
 	}
 }

@@ -27,8 +27,9 @@ type Config struct {
 	ServerUID, Own string
 	// Upstream is where calls go until Switch says it. Nil is nowhere: they are refused until then.
 	Upstream *Upstream
-	// Refresh, if not nil, has what the server's status says read anew, and told by Switch, before it returns.
-	Refresh func(context.Context)
+	// Refresh, if not nil, has what the server's status says read anew, and told by Switch, before it returns, and reports
+	// whether it was read.
+	Refresh func(context.Context) (read bool)
 	// AllowedOrigins are values of the Origin header that are let in.
 	AllowedOrigins []string
 	// Hosts are host names, without port, by which this proxy is known: under

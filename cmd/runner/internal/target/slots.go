@@ -31,7 +31,7 @@ type slots struct {
 	generation int64
 	active     workload.Slot
 	switchTo   func(proxy.Upstreams)
-	refresh    func(context.Context)
+	refresh    func(context.Context) (read bool)
 	log        *slog.Logger
 }
 
@@ -64,9 +64,11 @@ func (p *slot) takes(c v1alpha1.BackendContent) {
 }
 
 // Follow has a proxy go where the server's status says, as Observe is told it; before that where the process before
-// this one in the pod had it go. Refresh has the status read from the API server, and told. It comes before the first
-// call.
-func (t *Target) Follow(switchTo func(proxy.Upstreams), refresh func(context.Context), log *slog.Logger) {
+// this one in the pod had it go. Refresh has the status read from the API server, and told, and reports whether it was
+// read. It comes before the first call.
+func (t *Target) Follow(
+	switchTo func(proxy.Upstreams), refresh func(context.Context) (read bool), log *slog.Logger,
+) {
 	t.slots.switchTo, t.slots.refresh, t.slots.log = switchTo, refresh, log
 	if !t.slotted {
 		return
@@ -77,10 +79,8 @@ func (t *Target) Follow(switchTo func(proxy.Upstreams), refresh func(context.Con
 	}
 }
 
-func (t *Target) refresh(ctx context.Context) {
-	if t.slots.refresh != nil {
-		t.slots.refresh(ctx)
-	}
+func (t *Target) refresh(ctx context.Context) (read bool) {
+	return t.slots.refresh != nil && t.slots.refresh(ctx)
 }
 
 // Observe takes note of what there is of the backend, and has calls go where the server's status says, or where they
