@@ -134,9 +134,9 @@ func (t *target) outlived(to *Upstream, s session.Session, now time.Time) bool {
 	return now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime
 }
 
-// appeared says what becomes of a session of content that this proxy has not heard of: another one may have been told of
-// a switch, and have begun sessions there, while the watch of this one is broken. It is errElsewhere where the server's
-// status names the content, and errSessionGone where that was read and does not.
+// appeared says what becomes of a session of content that this proxy has not heard of: another one may have been told
+// of a switch, and have begun sessions there, while the watch of this one is broken. It is errElsewhere where the
+// server's status names the content, and errSessionGone where that was read and does not.
 func (t *target) appeared(ctx context.Context, content [8]byte) *jsonrpc.Fault {
 	saw := t.upstreams.Load()
 	known := t.config.Refresh == nil || !saw.Stated || t.switching.hasLeft(content) || saw.of(content) != nil
