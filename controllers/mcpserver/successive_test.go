@@ -110,6 +110,14 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 		"the backend has no ready pod": {[]edit{unclaimed, func(s *scene) {
 			s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1]
 		}}, ""},
+		"the backend answers no MCP": {[]edit{unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotMCP, ""),
+			func(s *scene) {
+				s.server.Status.Workload.BackendHash, s.server.Status.Runtime.Generation = digestOf(older).Backend, 2
+			}}, ""},
+		"other content answers no MCP": {[]edit{unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotMCP, ""),
+			func(s *scene) {
+				s.server.Status.Workload.BackendHash, s.server.Status.Runtime.Generation = "other", 2
+			}}, v1alpha1.StrategySuccessive},
 		"what stands is not what has the calls": {
 			[]edit{unclaimed, func(s *scene) { s.server.Status.Active.Hash = "other" }}, "",
 		},
@@ -335,6 +343,8 @@ func TestARolloutGoesOnWhateverTheSpecSays(t *testing.T) {
 func TestWhatTheRunnerMeetsFailsACandidate(t *testing.T) {
 	taken := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "a Service")
 	older := func(s *scene) { s.server.Status.Runtime.Generation-- }
+	quota := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed,
+		`services "echo-slot2" is forbidden: exceeded quota: q`)
 	for name, tc := range map[string]struct {
 		edits []edit
 		want  string
@@ -342,6 +352,7 @@ func TestWhatTheRunnerMeetsFailsACandidate(t *testing.T) {
 		"a name is another owner's":             {[]edit{serves, stores, taken, stores}, v1alpha1.ReasonNameTaken},
 		"a runner of an earlier claim met that": {[]edit{serves, stores, older, taken, stores}, ""},
 		"before a rollout":                      {[]edit{serves, taken}, ""},
+		"a quota has no room for a Service":     {[]edit{serves, stores, quota, stores}, ""},
 	} {
 		s, got := up(tc.edits...), ""
 		if last := s.plan().Next.Last; last != nil {
@@ -349,6 +360,9 @@ func TestWhatTheRunnerMeetsFailsACandidate(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s: it fails with %q, want %q", name, got, tc.want)
+		}
+		if step := s.plan().Rollout.Step; strings.Contains(name, "quota") && (step.Deadline != nil || step.Message == "") {
+			t.Errorf("%s: the step is %+v", name, step)
 		}
 	}
 }
@@ -370,6 +384,10 @@ func TestWhenContentThatHasFailedIsTriedAgain(t *testing.T) {
 		"other content of the backend in between": {[]edit{failed, func(s *scene) {
 			s.world.Contents[0] = content(3, "a")
 		}}, successive.Moving},
+		"a failure of this number, and other content of it": {[]edit{failed, func(s *scene) {
+			s.server.Status.LastRollout.Generation = 3
+			s.world.Contents[0] = content(3, "a")
+		}}, successive.Failed},
 		"a number that no claim has made": {[]edit{failed, func(s *scene) {
 			s.world.Contents[0] = content(9, "a")
 		}}, successive.Failed},

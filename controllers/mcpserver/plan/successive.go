@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -58,7 +59,16 @@ func (m *maker) isProxyAlone() bool {
 func (m *maker) serves() bool {
 	backend, active := m.s.Backend(), m.s.Last.Active
 	return backend.Ours() && backend.Live.DeletionTimestamp == nil && backend.Hash != m.Digest.Backend &&
-		(active == nil || backend.Hash == active.Hash) && (backend.Ready || m.s.Pods.Ready(m.s.Active.Component()))
+		(active == nil || backend.Hash == active.Hash) && (backend.Ready || m.s.Pods.Ready(m.s.Active.Component())) &&
+		!m.answersNoMCP(backend.Hash)
+}
+
+// answersNoMCP reports whether the runner of the content with a hash says that something else than MCP answers: pods
+// are ready once their port listens.
+func (m *maker) answersNoMCP(hash string) bool {
+	claim, runtime := m.s.Last.Claim, m.s.Last.Runtime
+	return m.s.Last.Answers == snapshot.Fails && claim != nil && claim.BackendHash == hash &&
+		runtime != nil && runtime.Generation == claim.Generation
 }
 
 // advance says which content gets the calls, and how far a rollout is. It is stated also where nothing has changed,
@@ -151,8 +161,12 @@ func (m *maker) observed() successive.Observed {
 	}
 	for _, slot := range workload.Slots {
 		there := m.s.ForRollout(slot)
-		if there.Failure == nil {
-			there.Failure = m.unapplied(slot)
+		switch unapplied := m.unapplied(slot); {
+		case unapplied == nil:
+		case conditions.IsQuota(unapplied.Message):
+			there.Quota = cmp.Or(there.Quota, unapplied)
+		default:
+			there.Failure = cmp.Or(there.Failure, unapplied)
 		}
 		seen.Slots[slot] = there
 	}

@@ -38,7 +38,7 @@ func (s *Snapshot) AskedSince(hash string, wanted revision.Revision) int64 {
 	all, numbers := s.history(wanted)
 	for _, content := range all {
 		if content.Name != workload.ContentName(kinds.Key(s.Object), hash) {
-			return numbers[content.Name] + 1
+			return min(numbers[content.Name]+1, wanted.Generation) // anybody may have made one of the present number
 		}
 	}
 	return 0

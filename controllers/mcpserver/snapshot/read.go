@@ -50,6 +50,8 @@ type Reader struct {
 	Claims Claims
 	// refusals are what refuses pods, by server and slot, and stopping since when servers stop.
 	refusals, stopping *lru.Cache
+	// silent are the servers none of whose proxies could be asked.
+	silent *lru.Cache
 	// foreign is what pod templates have of others.
 	foreign foreign
 }
@@ -62,7 +64,7 @@ func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 	return &Reader{
 		Kind: kind, Cache: cache, Live: live, Configs: store.New(), Percent: rollout.DefaultPercent,
 		refusals: lru.New(remembered), stopping: lru.New(remembered), foreign: foreign{lru.New(2 * remembered)},
-		Claims: Claims{lru.New(remembered)},
+		Claims: Claims{lru.New(remembered)}, silent: lru.New(remembered),
 	}
 }
 

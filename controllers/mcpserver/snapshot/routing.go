@@ -39,11 +39,20 @@ const (
 	askAllTimeout = 5 * time.Second
 	askAtOnce     = 8
 	askMost       = 256
+	// unreachable is for how long the proxies of a server are not asked of which none could be, twice as long each time, and
+	// mostUnreachable for how long at most: a NetworkPolicy may refuse that, and each pass would wait for it.
+	unreachable, mostUnreachable = 30 * time.Second, 10 * time.Minute
 	// mostHeader is for whoever makes a pod with the labels of a proxy.
 	mostHeader = 8 << 10
 )
 
 var errNoAddress = errors.New("it has no address")
+
+// silence is until when the proxies of a server are not asked, and for how long that is.
+type silence struct {
+	until time.Time
+	wait  time.Duration
+}
 
 // routing asks the proxy pods. They are listed live: a cache may not show the newest one, and keeps no addresses. Where
 // that fails nothing is known of any.
@@ -51,6 +60,21 @@ func (r *Reader) routing(ctx context.Context, s *Snapshot) (routing Routing) {
 	if r.AskProxy == nil || !(successive.Status{Rollout: s.Last.Rollout}).NeedsAnswers() {
 		return routing
 	}
+	known, _ := r.silent.Get(s.Object.GetUID())
+	silence, _ := known.(silence)
+	if s.Now.Before(silence.until) {
+		routing.Unknown = 1
+		return routing
+	}
+	defer func() {
+		if len(routing.Told) > 0 || routing.Unknown == 0 {
+			r.silent.Remove(s.Object.GetUID())
+			return
+		}
+		silence.wait = min(max(unreachable, 2*silence.wait), mostUnreachable)
+		silence.until = s.Now.Add(silence.wait)
+		r.silent.Add(s.Object.GetUID(), silence)
+	}()
 	pods := &corev1.PodList{}
 	err := r.Live.List(ctx, pods, client.InNamespace(s.Object.GetNamespace()), client.MatchingLabels{
 		workload.LabelServer: kinds.Key(s.Object), workload.LabelComponent: workload.ComponentProxy,

@@ -81,3 +81,37 @@ func TestWhatProxiesTell(t *testing.T) {
 		}
 	}
 }
+
+// Proxies that nobody reaches cost no pass its time, however long they are silent.
+func TestSilentProxiesAreAskedRarely(t *testing.T) {
+	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: "ns", UID: "uid"}}
+	server.Status.Rollout = &v1alpha1.RolloutStatus{
+		Steps: []v1alpha1.RolloutStep{{Name: v1alpha1.StepDrain, State: v1alpha1.StepActive}},
+	}
+	asked, answers := 0, false
+	r := NewReader(kinds.Servers(), nil, proxies{pods: []corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodRunning}}}})
+	r.AskProxy = func(context.Context, *corev1.Pod) (runconfig.Routing, error) {
+		if asked++; answers {
+			return runconfig.Routing{ServerUID: "uid"}, nil
+		}
+		return runconfig.Routing{}, errors.New("refused")
+	}
+	now := time.Now()
+	ask := func(after time.Duration) Routing {
+		now = now.Add(after)
+		return r.routing(t.Context(), Of(server, Objects{}, now))
+	}
+	for range 3600 {
+		if got := ask(time.Second); got.Unknown != 1 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if asked > 10 {
+		t.Errorf("asked %d times in an hour", asked)
+	}
+	answers, asked = true, 0
+	ask(10 * time.Minute)
+	if got := ask(time.Second); asked != 2 || len(got.Told) != 1 {
+		t.Errorf("after an answer it is asked %d times, and tells %+v", asked, got)
+	}
+}
