@@ -39,8 +39,8 @@ const (
 	askAllTimeout = 5 * time.Second
 	askAtOnce     = 8
 	askMost       = 256
-	// unreachable is for how long the proxies of a server are not asked of which none could be, twice as long each time, and
-	// mostUnreachable for how long at most: a NetworkPolicy may refuse that, and each pass would wait for it.
+	// unreachable is for how long the proxies of a server are not asked of which none could be, twice as long each
+	// time, and mostUnreachable for how long at most: a NetworkPolicy may refuse that, and each pass would wait for it.
 	unreachable, mostUnreachable = 30 * time.Second, 10 * time.Minute
 	// mostHeader is for whoever makes a pod with the labels of a proxy.
 	mostHeader = 8 << 10
