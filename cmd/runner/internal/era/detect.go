@@ -160,7 +160,7 @@ func (t *Translator) askEras(ctx context.Context, r *http.Request) {
 		if nobody, ok := errors.AsType[*nobodyError](err); ok && !left.any() {
 			left.until, left.nobody, left.asked = time.Time{}, nobody.error, began // calls wait for what the next one finds
 		}
-		if probe.Err() != nil {
+		if probe.Err() != nil && left.nobody == nil {
 			// Whoever comes waits for an answer: not again soon for one that does not come. What takes no connection, or is not
 			// up yet, may be there the next moment.
 			left.overdue = min(left.overdue+1, 3)

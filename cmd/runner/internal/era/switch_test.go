@@ -89,11 +89,10 @@ func (p *rolling) asks() int {
 func (r *rollout) to(active string, others ...string) {
 	r.t.Helper()
 	r.phase.Store("ab")
-	for _, p := range r.proxies {
-		p.to(active, others...)
-	}
-	if active == "b" {
-		r.come()
+	for i, p := range r.proxies {
+		if p.to(active, others...); active == "b" && i == 0 {
+			r.come() // after a moment in which calls find nobody
+		}
 	}
 	sessions, begun := r.sessions.Load(), r.begun.Load()
 	for end := time.Now().Add(patience); r.begun.Load() < begun+20; time.Sleep(time.Millisecond) {

@@ -167,7 +167,8 @@ func (t *target) pick(own bool) http.Handler {
 		}
 		f := flightOf(r.Context())
 		ids, _ := sessionIDs(r, false)
-		roams := len(ids) == 0 && !f.inside && f.answersNoCall()
+		resumes := r.Header.Get("Last-Event-Id") != "" // the answer to a call, which may be there alone
+		roams := len(ids) == 0 && !f.inside && f.answersNoCall() && !resumes
 		if roams {
 			to = t.roams(f, to)
 		}
