@@ -38,7 +38,7 @@ func rolls(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 				"the new content waits until every proxy calls the content of the rollout before, for a minute at most")
 		}
 		return conditions.False(v1alpha1.ReasonUpdating,
-			"the new content waits for the end of the sessions that the rollout before has left, for ten minutes at most")
+			"the new content waits for the end of the sessions that the rollout before has left, for two minutes at most")
 	case successive.WaitsForSlot:
 		return conditions.False(v1alpha1.ReasonUpdating, "the new content waits for its place: "+leaves(s))
 	case successive.Rest, successive.Moving, successive.Ending:

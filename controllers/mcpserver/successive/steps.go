@@ -20,7 +20,7 @@ const (
 	// quiet is for how long no proxy has seen a session of content whose sessions have ended.
 	quiet = 10 * time.Minute
 	// hurried is how long sessions may go on while other content waits for their slot.
-	hurried = 10 * time.Minute
+	hurried = 2 * time.Minute
 	// oneOf is which part of a step's time a crash, or an image that cannot be had, may stand: the container may end once
 	// before what it needs is there, and a registry may be busy.
 	oneOf = 5

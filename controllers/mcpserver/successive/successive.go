@@ -116,7 +116,7 @@ const (
 	// Failed means that it did not come up, or did not pass its check: Plan.Last says why. Other content serves.
 	Failed
 	// WaitsForDrain means that it waits until proxies have acknowledged an earlier switch, and for the sessions of the
-	// content before, which end within ten minutes.
+	// content before, which end within two minutes.
 	WaitsForDrain
 	// WaitsForSlot means that it waits until nothing is left in its slot, for as long as that takes.
 	WaitsForSlot
