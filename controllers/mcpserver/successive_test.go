@@ -110,14 +110,18 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 		"the backend has no ready pod": {[]edit{unclaimed, func(s *scene) {
 			s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1]
 		}}, ""},
-		"the backend answers no MCP": {[]edit{unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotMCP, ""),
+		"the backend answers no MCP": {[]edit{
+			unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotMCP, ""),
 			func(s *scene) {
 				s.server.Status.Workload.BackendHash, s.server.Status.Runtime.Generation = digestOf(older).Backend, 2
-			}}, ""},
-		"other content answers no MCP": {[]edit{unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotMCP, ""),
+			},
+		}, ""},
+		"other content answers no MCP": {[]edit{
+			unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotMCP, ""),
 			func(s *scene) {
 				s.server.Status.Workload.BackendHash, s.server.Status.Runtime.Generation = "other", 2
-			}}, v1alpha1.StrategySuccessive},
+			},
+		}, v1alpha1.StrategySuccessive},
 		"what stands is not what has the calls": {
 			[]edit{unclaimed, func(s *scene) { s.server.Status.Active.Hash = "other" }}, "",
 		},
