@@ -25,7 +25,7 @@ type reply struct {
 // ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an
 // answer.
 func (t *Translator) ask(ctx context.Context, r *http.Request, body *pipeline.Body, header http.Header) (reply, error) {
-	x := t.exchange(ctx, r, http.MethodPost, body, header)
+	x := t.start(ctx, r, http.MethodPost, body, header)
 	defer x.cancel()
 	select {
 	case <-x.began:
@@ -74,7 +74,7 @@ func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked rep
 // say sends a message that has no answer, and waits for its end. It passes over what the backend says to it, which may
 // be another question. Where it does not arrive, nobody is to be told: what it is about tells how it ends.
 func (t *Translator) say(ctx context.Context, r *http.Request, message *pipeline.Body, header http.Header) {
-	x := t.exchange(ctx, r, http.MethodPost, message, header)
+	x := t.start(ctx, r, http.MethodPost, message, header)
 	defer x.cancel()
 	for range heard(ctx, t, nil, x.words) {
 	}

@@ -180,7 +180,7 @@ func TestALongAnswerHasRoomUntilItIsSent(t *testing.T) {
 					t.Fatal(err)
 				}
 				r = r.WithContext(call.In(t.Context()))
-				x := answering(tc.kind, tc.answer).exchange(t.Context(), r, http.MethodPost, nil, nil)
+				x := answering(tc.kind, tc.answer).start(t.Context(), r, http.MethodPost, nil, nil)
 				defer x.cancel()
 				select {
 				case <-x.words:

@@ -58,7 +58,7 @@ type Config struct {
 type Translator struct {
 	config Config
 	next   http.Handler // requests as they are, to where the backend answers
-	send   http.Handler // requests of our own
+	send   http.Handler // requests of our own (start), which go on at the same stage as those
 
 	state     atomic.Pointer[found]
 	questions *share.Places // of those which eras the backend speaks: one of a payer at a time
@@ -140,7 +140,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil && modern && speaks.both() && !speaks.allSpeak(t.config.Content()):
 		defer call.Body.Keep()() // it may be sent again
-		t.try(w, r, m)
+		t.passOrTranslate(w, r, m)
 	case err != nil || speaks.both():
 		t.next.ServeHTTP(w, r)
 	case modern && !speaks.modern:

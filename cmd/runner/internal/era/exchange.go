@@ -54,8 +54,10 @@ type exchange struct {
 	whole  bytes.Buffer // of any other answer
 }
 
-// exchange sends a request of ours with the client's own headers. It ends with ctx, not with the client.
-func (t *Translator) exchange(
+// start sends a request of ours with the client's own headers. It returns at once: a goroutine of the exchange has the
+// request meet the stages behind the translator (send), where it is a flight of its own, and whoever started it reads the
+// words. It ends with ctx, not with the client.
+func (t *Translator) start(
 	ctx context.Context, r *http.Request, method string, body *pipeline.Body, header http.Header,
 ) *exchange {
 	call := pipeline.Of(r.Context())

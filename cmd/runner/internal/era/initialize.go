@@ -60,7 +60,7 @@ func (t *Translator) end(r *http.Request, s *session) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	x := t.exchange(ctx, r, http.MethodDelete, nil, s.header())
+	x := t.start(ctx, r, http.MethodDelete, nil, s.header())
 	defer x.cancel()
 	select {
 	case <-x.began:

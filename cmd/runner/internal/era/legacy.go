@@ -82,7 +82,7 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 			t.headers.Add(header, name, said["arguments"])
 		}
 		id := t.newID()
-		x := t.exchange(r.Context(), r, http.MethodPost, modernRequest(id, m.Method, said, meta), header)
+		x := t.start(r.Context(), r, http.MethodPost, modernRequest(id, m.Method, said, meta), header)
 		again := t.relayLegacy(out, r, m, x, id, attempt == 1)
 		x.cancel()
 		if !again {

@@ -137,7 +137,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 		return
 	}
 	defer t.sessions.over(func() { t.end(origin, s) })
-	stream := t.exchange(r.Context(), r, http.MethodGet, nil, s.header())
+	stream := t.start(r.Context(), r, http.MethodGet, nil, s.header())
 	defer stream.cancel()
 	select {
 	case <-stream.began:

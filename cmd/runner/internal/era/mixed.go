@@ -12,10 +12,10 @@ import (
 // Mixed is what the backend runs while its pods are replaced by those of another content.
 const Mixed = "mixed"
 
-// try passes on a call of a modern client while the pods of the backend are replaced, and translates it where the pod
-// that gets it refuses the revision: then the call has not run. Until the pods are all new it is not known again which
-// eras they speak.
-func (t *Translator) try(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+// passOrTranslate passes on a call of a modern client while the pods of the backend are replaced. Where the pod that gets
+// it refuses the revision, the call has not run: it is translated, and so sent a second time. Until the pods are all new
+// it is not known again which eras they speak.
+func (t *Translator) passOrTranslate(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	answer := pipeline.Hold(w, func(status int) bool { return status == http.StatusBadRequest })
 	defer answer.Release() // also where ReverseProxy panics, since the backend breaks off
 	content := t.config.Content()

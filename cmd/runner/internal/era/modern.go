@@ -184,7 +184,7 @@ func (t *Translator) sent(out *output, r *http.Request, c *call, attempt int) (l
 	hears, leave := t.join(r.Context(), c)
 	defer leave()
 	// A call that asks its client something goes on when the client has been answered: it ends by itself.
-	c.exchange = t.exchange(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()),
+	c.exchange = t.start(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()),
 		c.held.session.header())
 	over := false
 	for range heardBeside(r.Context(), t, out, c.exchange.began, hears.said, func(m jsonrpc.Message) bool {

@@ -205,7 +205,7 @@ func TestTheStreamOfASessionGoesOn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				backend := &polled{pieces: tc.pieces, began: time.Now()}
 				translator := New(Config{Log: slog.New(slog.DiscardHandler)}, nil, backend)
-				stream := translator.exchange(t.Context(), pipelinetest.Called(httptest.NewRequest(http.MethodGet, "/mcp", nil)),
+				stream := translator.start(t.Context(), pipelinetest.Called(httptest.NewRequest(http.MethodGet, "/mcp", nil)),
 					http.MethodGet, nil,
 					http.Header{"Mcp-Session-Id": {"s"}})
 				for range stream.words {

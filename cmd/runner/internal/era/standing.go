@@ -87,7 +87,7 @@ func (t *Translator) stand(ctx context.Context, h *held, r *http.Request) {
 	s.mu.Lock()
 	stream := s.stream
 	if stream == nil && !s.closed {
-		stream = t.exchange(context.Background(), t.bare(r), http.MethodGet, nil, h.session.header())
+		stream = t.start(context.Background(), t.bare(r), http.MethodGet, nil, h.session.header())
 		s.stream, s.opened = stream, time.Now()
 		go t.follow(h, stream, t.bare(r))
 	}

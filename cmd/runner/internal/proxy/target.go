@@ -211,24 +211,29 @@ func (t *target) admit(next http.Handler) http.Handler {
 	})
 }
 
-// translate has clients of either era of MCP use the backend. What the translator asks the backend itself is no
-// client's request: a drain waits for the client's, and ends that. What it asked for ends by itself, after the backend
-// has been told.
+// translate has clients of either era of MCP use the backend.
 func (t *target) translate(to *Upstream) pipeline.Stage {
 	if t.config.Translate == nil {
 		return nil
 	}
 	return func(next http.Handler) http.Handler {
-		to.translator = t.config.Translate(to, next, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := r.Body.(*pipeline.Body)
-			flight := t.proxy.traffic.flight(r.Context(), r, body)
-			defer flight.body.End()
-			defer flight.cancel(nil)
-			flight.internal = true
-			next.ServeHTTP(w, r.WithContext(flight.ctx))
-		}))
+		to.translator = t.config.Translate(to, next, t.secondFlight(next))
 		return to.translator
 	}
+}
+
+// secondFlight is how a translator sends requests of its own: they meet the same stages behind it as what it passes on,
+// each as a flight beside the client's. A drain waits for the client's, and ends that. What it asked for ends by itself,
+// after the backend has been told.
+func (t *target) secondFlight(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := r.Body.(*pipeline.Body)
+		flight := t.proxy.traffic.flight(r.Context(), r, body)
+		defer flight.body.End()
+		defer flight.cancel(nil)
+		flight.internal = true
+		next.ServeHTTP(w, r.WithContext(flight.ctx))
+	})
 }
 
 // insider says that a request is the process's own.
