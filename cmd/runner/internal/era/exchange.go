@@ -55,8 +55,8 @@ type exchange struct {
 }
 
 // start sends a request of ours with the client's own headers. It returns at once: a goroutine of the exchange has the
-// request meet the stages behind the translator (send), where it is a flight of its own, and whoever started it reads the
-// words. It ends with ctx, not with the client.
+// request meet the stages behind the translator (send), where it is a flight of its own, and whoever started it reads
+// the words. It ends with ctx, not with the client.
 func (t *Translator) start(
 	ctx context.Context, r *http.Request, method string, body *pipeline.Body, header http.Header,
 ) *exchange {

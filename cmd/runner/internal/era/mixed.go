@@ -12,9 +12,9 @@ import (
 // Mixed is what the backend runs while its pods are replaced by those of another content.
 const Mixed = "mixed"
 
-// passOrTranslate passes on a call of a modern client while the pods of the backend are replaced. Where the pod that gets
-// it refuses the revision, the call has not run: it is translated, and so sent a second time. Until the pods are all new
-// it is not known again which eras they speak.
+// passOrTranslate passes on a call of a modern client while the pods of the backend are replaced. Where the pod that
+// gets it refuses the revision, the call has not run: it is translated, and so sent a second time. Until the pods are
+// all new it is not known again which eras they speak.
 func (t *Translator) passOrTranslate(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	answer := pipeline.Hold(w, func(status int) bool { return status == http.StatusBadRequest })
 	defer answer.Release() // also where ReverseProxy panics, since the backend breaks off

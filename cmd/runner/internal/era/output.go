@@ -14,8 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
-// output is the answer to a client: one JSON message, or a stream of events once there is more than the last to say: the
-// first call of event or comment begins it (sse.Writer). That the client has left is told by its context.
+// output is the answer to a client: one JSON message, or a stream of events once there is more than the last to say:
+// the first call of event or comment begins it (sse.Writer). That the client has left is told by its context.
 type output struct{ stream sse.Writer }
 
 func answerTo(w http.ResponseWriter) *output {

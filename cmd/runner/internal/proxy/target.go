@@ -223,8 +223,8 @@ func (t *target) translate(to *Upstream) pipeline.Stage {
 }
 
 // secondFlight is how a translator sends requests of its own: they meet the same stages behind it as what it passes on,
-// each as a flight beside the client's. A drain waits for the client's, and ends that. What it asked for ends by itself,
-// after the backend has been told.
+// each as a flight beside the client's. A drain waits for the client's, and ends that. What it asked for ends by
+// itself, after the backend has been told.
 func (t *target) secondFlight(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := r.Body.(*pipeline.Body)
