@@ -161,6 +161,10 @@ bench-ownership: controlplane ## Measure what others lose beside Freehold, and b
 bench-cost: controlplane ## Measure what an object costs an API server by four ways to keep it; two minutes. BENCH= takes its flags
 	hack/bench.sh -scenarios cost -out bin/bench/cost $(BENCH)
 
+.PHONY: bench-rollout
+bench-rollout: controlplane ## Measure what rollouts cost four reconcilers of one server, and what they lose in the old ways; two minutes. BENCH= takes its flags
+	hack/bench.sh -scenarios rollout -out bin/bench/rollout $(BENCH)
+
 .PHONY: bench-tenant
 bench-tenant: controlplane ## Measure what one namespace's flood does to another's servers, and to the operator's memory; ten minutes. BENCH= takes its flags
 	hack/bench.sh -scenarios tenant -patience 40m -out bin/bench/tenant $(BENCH)

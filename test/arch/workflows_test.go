@@ -73,7 +73,7 @@ func targetsOf(script string, matrix map[string][]string) (targets []string) {
 // byPeople are tests of the Makefile that no workflow runs by name: parts of make test, what
 // measures, which a shared machine cannot, and what looks for as long as one lets it.
 var byPeople = []string{
-	"test-unit", "bench", "bench-ownership", "bench-cost", "bench-tenant", "bench-core",
+	"test-unit", "bench", "bench-ownership", "bench-cost", "bench-tenant", "bench-core", "bench-rollout",
 	"bench-proxy", "bench-memory", "soak", "fuzz",
 }
 

@@ -8,6 +8,7 @@
 //
 // world.go is a control plane with one subject, runners.go the runner's half of each server, tracker.go waits for many
 // servers at once. A scenario is a file: converge.go, life.go, memory.go, ownership.go with its foreign writers
-// (writers.go) and what they lost (losses.go), and cost.go, in which methods to write (methods.go) are tried by a run
+// (writers.go) and what they lost (losses.go), rollout.go with several reconcilers (several.go) and the old way
+// (rollout_reference.go), and cost.go, in which methods to write (methods.go) are tried by a run
 // each (cost_run.go). report*.go and targets.go say how it went, machine.go where.
 package main

@@ -48,6 +48,7 @@ type plan struct {
 	configs                  []int
 	rounds                   int
 	owned, writes, costs     int
+	rolled                   int
 	tenant                   tenantSizes
 	patience                 time.Duration
 	out                      string
@@ -72,7 +73,7 @@ func (b *bench) parse(args []string) (plan, error) {
 	p := plan{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	scenarios := flags.String("scenarios", "converge,life,memory",
-		"which to measure, of these and config, ownership, cost, tenant and watch")
+		"which to measure, of these and config, ownership, rollout, cost, tenant and watch")
 	subjects := flags.String("subjects", "freehold,floor,reference",
 		"who brings servers up in converge; freehold and floor change and delete them in life")
 	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
@@ -82,6 +83,7 @@ func (b *bench) parse(args []string) (plan, error) {
 	flags.IntVar(&p.rounds, "rounds", 1, "how often converge is measured; the table shows medians")
 	flags.IntVar(&p.owned, "owned", 10, "how many servers ownership writes to")
 	flags.IntVar(&p.writes, "writes", 300, "how many foreign writes ownership makes beside each subject")
+	flags.IntVar(&p.rolled, "rolled", 20, "how many servers get new content in rollout")
 	flags.Uint64Var(&b.report.Seed, "seed", 1, "what the foreign writes of ownership, and their order, are drawn by")
 	flags.IntVar(&p.costs, "objects", 200, "of how many servers cost writes the Deployment and the Service")
 	flags.IntVar(&p.tenant.made, "tenant-made", 300, "how many servers tenant makes at once, and then edits")
@@ -168,6 +170,9 @@ func (b *bench) measureAll(ctx context.Context, p plan) error {
 	for _, name := range owners {
 		do("ownership", func(ctx context.Context) error { return b.ownership(ctx, name, p.owned, p.writes) })
 	}
+	for _, name := range rollers {
+		do("rollout", func(ctx context.Context) error { return b.rollOut(ctx, name, p.rolled) })
+	}
 	do("tenant", func(ctx context.Context) error { return b.tenant(ctx, p.tenant) })
 	do("watch", func(ctx context.Context) error { return b.watches(ctx, p.tenant.large) })
 	do("cost", func(ctx context.Context) error { return b.cost(ctx, p.costs) })
@@ -180,7 +185,7 @@ func (b *bench) on(
 	prepare ...func(*world, context.Context) error,
 ) error {
 	return b.onWorld(ctx, func(ctx context.Context, w *world) error {
-		if _, ok := references()[name]; ok {
+		if isReference(name) {
 			prepare = append(prepare, func(w *world, ctx context.Context) error { return w.allow(ctx, rights()) })
 		}
 		for _, do := range prepare {
@@ -212,7 +217,7 @@ func (b *bench) onWorld(ctx context.Context, measure func(context.Context, *worl
 func (b *bench) subject(ctx context.Context, w *world, name string) (*subject, error) {
 	s := b.settings
 	s.Subject, s.Kubeconfig = name, w.kubeconfig
-	if _, ok := references()[name]; ok {
+	if isReference(name) {
 		s.Kubeconfig = w.reference
 	}
 	return startSubject(ctx, s)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -26,6 +28,8 @@ func runOperator(ctx context.Context, config *rest.Config, s settings, ready fun
 		Workload: podtemplate.Release{RunnerImage: runnerImage}, Concurrency: s.Workers,
 		IdentityNamespace:  kit.SystemNamespace,
 		ConfigRolloutShare: s.Share,
+		AskProxy:           proxyOf(mgr.GetClient()),
+		SkipNameValidation: true, // runSeveral runs it several times
 	}
 	if err := controllers.Register(ctx, mgr, options); err != nil {
 		return err
@@ -43,6 +47,12 @@ func newManager(config *rest.Config, s settings) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	return managerWith(config, s, scheme, cacheOptions)
+}
+
+func managerWith(
+	config *rest.Config, s settings, scheme *runtime.Scheme, cacheOptions cache.Options,
+) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: scheme, Cache: cacheOptions,
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,12 @@ func references() map[string]reference {
 		"reference-update": {updatesObjects: true, updatesStatus: true},
 		"reference-patch":  {},
 	}
+}
+
+// isReference reports whether a subject writes in an old way, for which it needs more rights.
+func isReference(subject string) bool {
+	_, is := references()[subject]
+	return is || slices.Contains(rollers[1:], subject)
 }
 
 func runReference(ctx context.Context, config *rest.Config, s settings, ready func()) error {
@@ -108,6 +115,7 @@ func rights() *rbacv1.ClusterRole {
 		},
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "services", "configmaps"}, Verbs: verbs},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets"}, Verbs: verbs},
+		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"delete"}},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: verbs},
 		// Only who may act as the operator gives pods its labels.
 		{

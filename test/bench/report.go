@@ -48,6 +48,7 @@ func (r *Report) String() string {
 	})
 	r.requests(&text)
 	r.ownership(&text)
+	r.rollouts(&text)
 	r.cost(&text)
 	r.tenant(&text)
 	r.watches(&text)

@@ -45,6 +45,8 @@ type running struct {
 	runner     *backend.Runner
 	end        context.CancelFunc
 	ctx        context.Context
+	// compared is the rollout in which it was told that its content answers beside what serves.
+	compared string
 }
 
 func newRunners(reader client.Reader, live client.Client) *runners {
@@ -108,8 +110,14 @@ func (r *runners) pass(ctx context.Context, key types.NamespacedName) error {
 	}
 	one.Lock()
 	defer one.Unlock()
-	if _, err = one.runner.Pass(one.ctx); one.ctx.Err() != nil {
+	report, err := one.runner.Pass(one.ctx)
+	if one.ctx.Err() != nil {
 		return nil
+	}
+	if of := report.Start.Rollout; of != "" && of != one.compared {
+		one.compared = of
+		one.runner.LearnCandidate(v1alpha1.CandidateStatus{Answers: true})
+		r.queue.Add(key)
 	}
 	return err
 }
@@ -188,8 +196,8 @@ func asRunners(next http.RoundTripper) http.RoundTripper {
 			return next.RoundTrip(req)
 		}
 		server := sent.Name
-		for _, suffix := range []string{workload.BackendName(""), workload.HeadlessName("")} {
-			server = strings.TrimSuffix(server, suffix)
+		for _, slot := range workload.Slots {
+			server = strings.TrimSuffix(strings.TrimSuffix(server, slot.HeadlessName("")), slot.Name(""))
 		}
 		req = req.Clone(req.Context())
 		req.Header.Set("Impersonate-User", "system:serviceaccount:"+sent.Namespace+":"+workload.RunnerName(server))

@@ -14,7 +14,6 @@ import (
 	"runtime/pprof"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -97,13 +96,16 @@ func runSubject(text string, in io.Reader, out io.Writer) error {
 }
 
 // roles are what a subject may be. Each calls ready once it waits for servers.
-var roles = map[string]func(ctx context.Context, config *rest.Config, s settings, ready func()) error{
+var roles = map[string]role{
 	"freehold":         runOperator,
 	"floor":            runFloor,
 	floorOfAChange:     runFloorOfAChange,
 	"reference":        runReference,
 	"reference-update": runReference,
 	"reference-patch":  runReference,
+	rollers[0]:         runSeveral(runOperator),
+	rollers[1]:         runSeveral(runOldRollout(true)),
+	rollers[2]:         runSeveral(runOldRollout(false)),
 }
 
 func converse(in io.Reader, out io.Writer, counter *requestCounter) error {
