@@ -115,6 +115,7 @@ func TestWhereCallsGoIsFollowedWithoutAPass(t *testing.T) {
 			defer close(done)
 			l.follow(ctx, s, changed)
 		}()
+		synctest.Wait() // it reads at once
 		for _, active := range []string{"a", "b", ""} {
 			s.server = server(active)
 			ring([]chan struct{}{changed})
@@ -158,6 +159,7 @@ func TestWhereCallsGoOfAServerWithoutAPointer(t *testing.T) {
 					l.follow(ctx, s, changed)
 				}()
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				if len(*told) > 0 {
 					t.Errorf("while it cannot be read: %q", *told)
 				}
