@@ -143,7 +143,8 @@ func (r *Report) rollouts(text *strings.Builder) {
 		r.steps("rollout"), func(s Step) string {
 			return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%.0f\t%.0f\t%.0f\t", strings.TrimPrefix(s.Subject, "rollout-"),
 				s.Servers, s.Counts.sum().Requests, s.Counts.writes().sum().Requests,
-				s.statusWrites(), s.Counts.sum().Conflicts, s.Values["lost plans"], s.Values["duplicate candidates"], s.Values["left over"])
+				s.statusWrites(), s.Counts.sum().Conflicts, s.Values["lost plans"], s.Values["duplicate candidates"],
+				s.Values["left over"])
 		})
 }
 

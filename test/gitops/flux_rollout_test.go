@@ -68,6 +68,13 @@ func TestFluxSaysWhatARolloutDoes(t *testing.T) {
 	if s.Read(server); server.Status.Active.Hash != serves.Hash || server.Status.Rollout != nil {
 		t.Errorf("after going back %+v has the calls, want %+v", server.Status.Active, serves)
 	}
+	if plans := plansOf(history); len(plans) != 3 {
+		t.Errorf("three rollouts had the plans %v", plans)
+	}
+}
+
+// plansOf are the ids of all rollouts that a server had.
+func plansOf(history *kit.Recording) map[string]bool {
 	plans := map[string]bool{}
 	history.Check(func(at kit.State) error {
 		if id, found, _ := unstructured.NestedString(at.Object.Object, "status", "rollout", "id"); found {
@@ -75,9 +82,7 @@ func TestFluxSaysWhatARolloutDoes(t *testing.T) {
 		}
 		return nil
 	})
-	if len(plans) != 3 {
-		t.Errorf("three rollouts had the plans %v", plans)
-	}
+	return plans
 }
 
 // stalled waits until Flux says that a server has failed, and holds that content of a hash serves.
