@@ -240,7 +240,7 @@ func (t *tunnel) stands() bool {
 
 // openTunnel has the API server forward a port of this machine, any that is free, to one of a pod.
 func openTunnel(config *rest.Config, client kubernetes.Interface, namespace, pod string, port int) (*tunnel, error) {
-	url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).
+	url := client.CoreV1().RESTClient().Get().Resource("pods").Namespace(namespace).Name(pod).
 		SubResource("portforward").URL()
 	dialer, err := portforward.NewSPDYOverWebsocketDialer(url, config)
 	if err != nil {

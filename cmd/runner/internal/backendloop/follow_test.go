@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,7 @@ import (
 
 // stored are objects by name, and a reader of them. An error is what all reads meet.
 type stored struct {
+	mu     sync.Mutex
 	server *v1alpha1.MCPServer
 	sets   map[string]*appsv1.StatefulSet
 	err    error
@@ -32,6 +34,8 @@ type stored struct {
 
 // Get implements client.Reader.
 func (s *stored) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	absent := apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	switch obj := obj.(type) {
 	case *v1alpha1.MCPServer:
@@ -50,6 +54,13 @@ func (s *stored) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 		set.DeepCopyInto(obj)
 	}
 	return nil
+}
+
+// change has later reads find something else.
+func (s *stored) change(to func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to()
 }
 
 // List implements client.Reader.
@@ -115,13 +126,12 @@ func TestWhereCallsGoIsFollowedWithoutAPass(t *testing.T) {
 			defer close(done)
 			l.follow(ctx, s, changed)
 		}()
-		synctest.Wait() // it reads at once
 		for _, active := range []string{"a", "b", ""} {
-			s.server = server(active)
+			s.change(func() { s.server = server(active) })
 			ring([]chan struct{}{changed})
 			synctest.Wait()
 		}
-		s.server = nil // it is gone, and nothing is known
+		s.change(func() { s.server = nil }) // it is gone, and nothing is known
 		ring([]chan struct{}{changed})
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"a", "b", ""}, (*told)[len(*told)-3:]); diff != "" {
@@ -159,11 +169,10 @@ func TestWhereCallsGoOfAServerWithoutAPointer(t *testing.T) {
 					l.follow(ctx, s, changed)
 				}()
 				time.Sleep(time.Minute)
-				synctest.Wait()
 				if len(*told) > 0 {
 					t.Errorf("while it cannot be read: %q", *told)
 				}
-				s.sets, s.err = maps.Clone(tc.sets), nil
+				s.change(func() { s.sets, s.err = maps.Clone(tc.sets), nil })
 				time.Sleep(10 * time.Minute)
 				ring([]chan struct{}{changed})
 				synctest.Wait()
