@@ -263,6 +263,25 @@ func TestBodyIsCapped(t *testing.T) {
 	wantFault(t, b.do(chunked), http.StatusRequestEntityTooLarge, budget.CodeBodyRefused, "4194304")
 }
 
+// What says that it is too long is refused before a byte of it is read.
+func TestALengthIsJudgedBeforeTheBody(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a call reached the backend")
+	}))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", budget.MaxBody+1)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, response, http.StatusRequestEntityTooLarge, budget.CodeBodyRefused, "4194304")
+}
+
 func TestRefusalAnswersEveryCall(t *testing.T) {
 	const refusal = "NotEnforced: spec.authzConfig is set, and this version does not enforce it"
 	b := serve(t, Config{Refusal: refusal}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
