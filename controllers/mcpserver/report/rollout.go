@@ -71,6 +71,12 @@ func held(s *snapshot.Snapshot, made plan.Plan) string {
 			names += ", and more"
 		}
 		why = fmt.Sprintf("%d tools are missing in it, or ask for more arguments than before: %s", lost.Lost, names)
+		if lost.Lost == 1 {
+			why = fmt.Sprintf("a tool is missing in it, or asks for more arguments than before: %s", names)
+		}
+		if lost.Message != "" {
+			why = fmt.Sprintf("%s, and %s", lost.Message, why)
+		}
 	}
 	return fmt.Sprintf("new content was checked, and waits for an approval, because %s. To let it have the calls, run "+
 		"kubectl freehold rollout approve %s, or set spec.rollout.approved to %s; to keep what serves, write its content "+

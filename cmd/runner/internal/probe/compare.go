@@ -105,11 +105,11 @@ func (p *Prober) compared(ctx context.Context, incumbent *Prober) (found v1alpha
 	case unread != nil: // what does not answer may do so soon, and what lists no tools may not
 		found.Answers, found.Reason, found.Message = errors.Is(unread, errNoList), v1alpha1.ReasonNotAsked, notCompared
 		return found, fmt.Errorf("asking the content that gets the calls: %w", unread)
-	case has == nil, before == nil:
+	case before == nil:
 		found.Answers, found.Message = true, cmp.Or(said.Message, notCompared)
 		return found, nil
 	}
-	found.Answers = true
+	found.Answers, found.Message = true, said.Message // one that does not let the runner in has lost what was listed
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if now, still := has[name]; !still || !now.takes(before[name]) {
 			found.Lost++

@@ -51,6 +51,12 @@ type told struct {
 	v1alpha1.CandidateStatus
 }
 
+// barred is what is told of a candidate that asks for credentials.
+func barred(found v1alpha1.CandidateStatus) v1alpha1.CandidateStatus {
+	found.Message = "the backend asks for credentials (HTTP 401), so what it offers is not known"
+	return found
+}
+
 func TestWhatACandidateHasLost(t *testing.T) {
 	before := map[string]map[string]any{
 		"a": schema([]any{"x"}), "b": schema(nil, "y"), "c": schema([]any{"x"}), "d": schema(nil), "e": schema([]any{"x"}),
@@ -121,11 +127,14 @@ func TestWhatACandidateHasLost(t *testing.T) {
 				Reason: v1alpha1.ReasonNotAnswering, Message: "the backend answers MCP, and does not list its tools",
 			}}},
 		},
-		"it asks for credentials": {
+		"it asks for credentials, and who gets the calls does not": {
 			candidate: func() http.Handler { return plain(http.StatusUnauthorized) },
-			want: []told{{0, v1alpha1.CandidateStatus{
-				Answers: true, Message: "the backend asks for credentials (HTTP 401), so what it offers is not known",
-			}}},
+			want:      []told{{settling, barred(lost(0, "a", "b", "c", "d", "e"))}},
+		},
+		"both ask for credentials": {
+			candidate: func() http.Handler { return plain(http.StatusUnauthorized) },
+			incumbent: func() http.Handler { return plain(http.StatusUnauthorized) },
+			want:      []told{{0, barred(lost(0))}},
 		},
 		"who gets the calls does not answer": {
 			incumbent: func() http.Handler {
