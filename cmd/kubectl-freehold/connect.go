@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -57,13 +56,7 @@ The exit code is 0 if the server is ready, 1 if it is not, and 2 after an error.
 
   # For a program
   kubectl freehold connect everything --client json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 && len(args) != 2 {
-				return errors.New("name one MCPServer, or one object as KIND NAME or KIND/NAME; see --help for examples")
-			}
-			return nil
-		},
-		ValidArgsFunction: c.completeServer,
+		Args: oneWorkload, ValidArgsFunction: c.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.connectTo(cmd.Context(), args, k)
 		},
@@ -134,7 +127,7 @@ func (c *cli) connectTo(ctx context.Context, args []string, k connecting) error 
 
 // reached reads what the arguments name, and its login.
 func (c *cli) reached(args []string) (*reached, error) {
-	u, _, err := c.debugged(args)
+	u, _, err := c.workload(args)
 	if err != nil {
 		return nil, err
 	}

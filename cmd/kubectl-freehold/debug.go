@@ -17,9 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
-
-	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 type debugging struct {
@@ -56,13 +53,7 @@ sse are in.`,
 
   # To the standard output
   kubectl freehold debug everything --file -`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 && len(args) != 2 {
-				return errors.New("name one MCPServer, or one object as KIND NAME or KIND/NAME; see --help for examples")
-			}
-			return nil
-		},
-		ValidArgsFunction: c.completeServer,
+		Args: oneWorkload, ValidArgsFunction: c.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.collect(cmd.Context(), args, d)
 		},
@@ -73,45 +64,10 @@ sse are in.`,
 	return cmd
 }
 
-func (c *cli) completeServer(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var offered []string
-	switch len(args) {
-	case 0:
-		offered = c.names(argument(contract.MCPServer))
-		for _, w := range contract.Workloads() {
-			offered = append(offered, strings.ToLower(w.Object.Kind))
-		}
-	case 1:
-		offered = c.names(args[0])
-	}
-	return offered, cobra.ShellCompDirectiveNoFileComp
-}
-
-// debugged is the object of the arguments, and the key in its children's labels.
-func (c *cli) debugged(args []string) (u *unstructured.Unstructured, key string, err error) {
-	if len(args) == 1 && !strings.Contains(args[0], "/") {
-		args = []string{argument(contract.MCPServer), args[0]}
-	}
-	if u, err = c.object(args...); err != nil {
-		return nil, "", err
-	}
-	key, err = keyOfChildren(u)
-	return u, key, err
-}
-
-// keyOfChildren is the key in the labels of a workload's children.
-func keyOfChildren(u *unstructured.Unstructured) (string, error) {
-	kind, known := kinds.Named(u.GetKind())
-	if !known || u.GroupVersionKind().Group != kind.Object.Group {
-		return "", fmt.Errorf("%s is no workload of Freehold: name an MCPServer or an MCPRemoteProxy", title(u))
-	}
-	return kind.Key(u.GetName()), nil
-}
-
 // collect reads everything it may, and writes it. Unreadable parts are listed in unread.txt; only the server must be
 // readable.
 func (c *cli) collect(ctx context.Context, args []string, d debugging) error {
-	server, key, err := c.debugged(args)
+	server, key, err := c.workload(args)
 	if err != nil {
 		return err
 	}
