@@ -12,7 +12,7 @@ hack/npm.sh test/wild/testdata/npm "$work/npm" --ignore-scripts
 cp test/conformance/testdata/npm/look.mjs "$work/npm/"
 echo "wild.sh: building the servers in Go, the runner and the program"
 mkdir -p "$work/go" "$work/seen"
-for server in $(sed -n 's|.*{from: "\(github.com/[^"]*\)".*|\1|p' test/wild/servers.go); do
+for server in $(sed -n 's|.*from: "\(github.com/[^"]*\)".*|\1|p' test/wild/servers.go); do
 	go build -o "$work/go/$(basename "$(dirname "$server")")-$(basename "$server")" "$server"
 done
 go build -tags fieldsv1string -ldflags '-s -w' -o "$work/runner" ./cmd/runner
