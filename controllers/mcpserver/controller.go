@@ -69,27 +69,39 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return p.End(ctx, err)
 	}
-	digests, known := r.renderer.Digests(s)
-	made := plan.Make(s, digests, r.renderer.Release)
-	if !s.Configs.Refs.Whole() && (!known || made.Renders()) {
-		if s, made, err = r.decideAnew(ctx, s, slot); err != nil {
-			return p.End(ctx, err)
+	s, made, err := r.decide(ctx, s, slot)
+	if err == nil && made.Settles {
+		if s, err = r.reader.Anew(ctx, s, slot); err == nil {
+			s, made, err = r.decide(ctx, s, slot)
 		}
 	}
-	actor := act.Actor{Applier: r.Applier, Reader: r.reader, Renderer: r.renderer}
-	return p.End(ctx, actor.Execute(ctx, p, s, made))
+	if err != nil {
+		return p.End(ctx, err)
+	}
+	return p.End(ctx, r.execute(ctx, p, s, made))
 }
 
-// decideAnew decides with the contents of the configurations, which may be newer than what the cache shows.
-func (r *Reconciler) decideAnew(
+// decide decides by a snapshot; with the contents of the configurations, which may be newer than what the cache shows,
+// where those are needed.
+func (r *Reconciler) decide(
 	ctx context.Context, s *snapshot.Snapshot, slot *reconcile.LargeSlot,
 ) (*snapshot.Snapshot, plan.Plan, error) {
+	digests, known := r.renderer.Digests(s)
+	made := plan.Make(s, digests, r.renderer.Release)
+	if s.Configs.Refs.Whole() || known && !made.Renders() {
+		return s, made, nil
+	}
 	s, err := r.reader.Contents(ctx, s, slot)
 	if err != nil {
 		return nil, plan.Plan{}, err
 	}
-	digests, _ := r.renderer.Digests(s) // known, as all is there
+	digests, _ = r.renderer.Digests(s) // known, as all is there
 	return s, plan.Make(s, digests, r.renderer.Release), nil
+}
+
+func (r *Reconciler) execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan) error {
+	actor := act.Actor{Applier: r.Applier, Reader: r.reader, Renderer: r.renderer}
+	return actor.Execute(ctx, p, s, made)
 }
 
 func (r *Reconciler) gone(ctx context.Context, key client.ObjectKey, err error) error {
