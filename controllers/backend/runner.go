@@ -56,8 +56,8 @@ type Runner struct {
 	learned        Facts
 	pendingReport  bool
 	messageChanged time.Time
-	// candidateSeen is what was last seen of the content as a candidate; pendingCandidate: it is not reported yet.
-	// rollout is the id of that to which it belongs.
+	// candidateSeen is what was last seen of the content as a candidate, nil for nothing yet of pods that started;
+	// pendingCandidate: it is not reported yet. rollout is the id of that to which it belongs.
 	rollout          string
 	candidateSeen    *v1alpha1.CandidateStatus
 	pendingCandidate bool
@@ -191,6 +191,9 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 	start := r.started(w.slots[p.own].statefulSet)
 	if start != (Start{}) {
 		start.Rollout = p.rollout
+	} else if p.rollout != "" {
+		// A switch is not to rest on what pods said before they started again: each start is asked anew.
+		r.candidateSeen, r.pendingCandidate = nil, true
 	}
 	if wait := r.firstAnswerWait(w, start); wait > 0 {
 		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: start}, nil

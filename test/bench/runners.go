@@ -114,11 +114,12 @@ func (r *runners) pass(ctx context.Context, key types.NamespacedName) error {
 	if one.ctx.Err() != nil {
 		return nil
 	}
-	if of := report.Start.Rollout; of != "" && of != one.compared {
-		one.compared = of
+	of := report.Start.Rollout
+	if of != "" && of != one.compared {
 		one.runner.LearnCandidate(v1alpha1.CandidateStatus{Answers: true})
 		r.queue.Add(key)
 	}
+	one.compared = of
 	return err
 }
 

@@ -197,6 +197,9 @@ func (r *Runners) pass(key types.NamespacedName) error {
 	r.mu.Lock()
 	candidate := r.candidate
 	r.mu.Unlock()
+	if report.Start == (backend.Start{}) {
+		running.seen = nil
+	}
 	if of := report.Start.Rollout; of != "" && candidate != nil && (candidate != running.seen || of != running.seenIn) {
 		running.seen, running.seenIn = candidate, of
 		running.runner.LearnCandidate(*candidate)

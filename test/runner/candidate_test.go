@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
@@ -19,6 +21,7 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 	}
 	x.plan(x.incumbent, x.rolls("Candidate"))
 	x.pass()
+	x.fare(workload.Slot2, "echo:2", kit.Runs(), 1)
 	reports := func(p *steps) int {
 		mark := p.sent.Mark()
 		p.pass()
@@ -48,6 +51,18 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 	if n := reports(replica) + reports(x.steps) + reports(replica); n != 1 || candidate().Lost != 0 {
 		t.Errorf("a tool that came back is %d reports, %v", n, candidate())
 	}
+	x.fare(workload.Slot2, "echo:2", kit.NeverReady(), 0)
+	if n := reports(x.steps) + reports(replica); n != 1 || candidate() != nil {
+		t.Errorf("of pods that start again %d reports, and %v", n, candidate())
+	}
+	x.fare(workload.Slot2, "echo:2", kit.Runs(), 1)
+	if n := reports(x.steps) + reports(replica); n != 0 || candidate() != nil {
+		t.Errorf("of pods that have started, and were not asked, %d reports, and %v", n, candidate())
+	}
+	x.runner.LearnCandidate(lost)
+	if n := reports(x.steps) + reports(replica); n != 1 || candidate() == nil {
+		t.Errorf("of pods that were asked again %d reports, and %v", n, candidate())
+	}
 	x.plan(x.candidate, x.rolls("Acknowledge"))
 	if n := reports(x.steps) + reports(replica); n != 1 || candidate() != nil {
 		t.Errorf("after the switch %d reports, and %v", n, candidate())
@@ -59,6 +74,7 @@ func TestWhatWasSeenOfACandidateIsOfOneRollout(t *testing.T) {
 	x := newSuccessor(t)
 	x.plan(x.incumbent, x.rolls("Check"))
 	x.pass()
+	x.fare(workload.Slot2, "echo:2", kit.Runs(), 1)
 	x.runner.LearnCandidate(v1alpha1.CandidateStatus{Answers: true})
 	x.pass()
 	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}

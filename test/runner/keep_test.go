@@ -155,6 +155,19 @@ func (s *server) stands(slot workload.Slot) *appsv1.StatefulSet {
 	return live
 }
 
+// fare has pods of an image fare so, and waits until the StatefulSet of a slot says that so many of it are ready.
+func (s *server) fare(slot workload.Slot, image string, fate kit.Fate, ready int32) {
+	s.Helper()
+	s.Kubelet.Image(image, fate)
+	live := set(slot.Name("echo"))
+	s.Await(live, "its pods fare otherwise", func() error {
+		if live.Status.ReadyReplicas != ready || live.Status.UpdatedReplicas != 1 {
+			return fmt.Errorf("%+v", live.Status)
+		}
+		return nil
+	})
+}
+
 // template is the pod template of a slot, as the API server has it.
 func (s *server) template(slot workload.Slot) string {
 	s.Helper()

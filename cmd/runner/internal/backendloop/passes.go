@@ -241,7 +241,11 @@ func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 	ctx, l.stopAsk = context.WithCancel(ctx)
 	send := func(learn func()) {
 		select {
-		case learned <- learn:
+		case learned <- func() {
+			if ctx.Err() == nil { // else it is of pods that have gone
+				learn()
+			}
+		}:
 		case <-ctx.Done():
 		}
 	}
