@@ -287,12 +287,9 @@ func cancelCall(t *testing.T, endpoint, id string, headers ...string) {
 	}
 }
 
-// A modern server is told by the end of the request that a legacy client has cancelled its call, and by nothing of
-// another client.
-func TestALegacyClientCancelsACallOfAModernServer(t *testing.T) {
-	b, endpoint := behind(t, modernOnly)
-	ended := make(chan struct{}, 10)
-	called := make(chan struct{}, 10)
+// holdsCalls has a backend take calls, of which it tells called, and answer none before its request ends.
+func holdsCalls(b *backend) (called, ended chan struct{}) {
+	called, ended = make(chan struct{}, 10), make(chan struct{}, 10)
 	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
 		m := message{}
 		if _ = json.Unmarshal(body, &m); m.Method != "tools/call" {
@@ -303,6 +300,14 @@ func TestALegacyClientCancelsACallOfAModernServer(t *testing.T) {
 		ended <- struct{}{}
 		return true
 	})
+	return called, ended
+}
+
+// A modern server is told by the end of the request that a legacy client has cancelled its call, and by nothing of
+// another client.
+func TestALegacyClientCancelsACallOfAModernServer(t *testing.T) {
+	b, endpoint := behind(t, modernOnly)
+	called, ended := holdsCalls(b)
 	call := func(id string, headers ...string) <-chan answer {
 		return legacyCall(t, endpoint, id, called, headers...)
 	}

@@ -50,6 +50,8 @@ type Config struct {
 	Content func() string
 	// ProbeTime is how long the backend may take to tell which eras it speaks: ten seconds if zero.
 	ProbeTime time.Duration
+	// Running are the calls that legacy clients may cancel. Nil has the translator keep its own.
+	Running *Running
 	// Log receives what was found of the backend.
 	Log *slog.Logger
 }
@@ -69,13 +71,13 @@ type Translator struct {
 	pending   *kept.Table[string, *waiting]
 	ids       atomic.Int64
 	headers   headers.Tools // of a modern backend
-	running   running       // calls of legacy clients
 }
 
 // New makes a translator. A request that needs no translation goes to next as it is. The translator's own requests go
 // to send, which must not read their context's values of the client's connection.
 func New(config Config, next, send http.Handler) *Translator {
 	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
+	config.Running = cmp.Or(config.Running, new(Running))
 	if config.Content == nil {
 		config.Content = func() string { return "" }
 	}
@@ -98,7 +100,8 @@ func New(config Config, next, send http.Handler) *Translator {
 // ServeHTTP implements http.Handler.
 func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	speaks, content := t.state.Load(), t.config.Content()
-	if speaks != nil && speaks.both() && speaks.current(time.Now(), content) && speaks.allSpeak(content) {
+	if speaks != nil && speaks.both() && speaks.current(time.Now(), content) && speaks.allSpeak(content) &&
+		t.config.Running.count.Load() == 0 {
 		t.next.ServeHTTP(w, r)
 		return
 	}
@@ -132,6 +135,11 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	modern := jsonrpc.Modern(r.Header, m)
+	if m.Method == methodCancelled && !m.Identified() && !modern &&
+		t.config.Running.cancel(t.clientOf(r), jsonrpc.At(m.Params, "requestId")) {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	speaks, err := t.detect(r)
 	if nobody, ok := errors.AsType[*nobodyError](err); ok {
 		call.Fail(w, r, nobody.error)

@@ -18,9 +18,6 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 	out := answerTo(w)
 	switch {
 	case !m.Identified():
-		if m.Method == methodCancelled {
-			t.running.cancel(t.clientOf(r), jsonrpc.At(m.Params, "requestId"))
-		}
 		w.WriteHeader(http.StatusAccepted) // initialized, progress: of nothing that is kept
 	case m.Method == "initialize":
 		t.introduce(out, r, m)
@@ -30,7 +27,7 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound,
 			"the method %s needs a session, which the server does not have", m.Method))
 	default:
-		ctx, done := t.running.begin(r.Context(), t.clientOf(r), m.ID)
+		ctx, done := t.config.Running.begin(r.Context(), t.clientOf(r), m.ID)
 		defer done()
 		t.modernCall(out, r.WithContext(ctx), m)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -39,10 +40,12 @@ func (t *Translator) clientOf(r *http.Request) clientID {
 	return sha256.Sum256([]byte(text))
 }
 
-// running are the calls of legacy clients that are on their way.
-type running struct {
+// Running are the calls of legacy clients that are on their way to modern backends. The translators of one server
+// share them: a call is cancelled at the content that has it, whichever gets calls by then.
+type Running struct {
 	mu    sync.Mutex
 	calls map[callName][]*cancellable
+	count atomic.Int64
 }
 
 // callName is the name of a call: a client has one of each id, but two clients may look the same.
@@ -54,7 +57,7 @@ type callName struct {
 type cancellable struct{ end context.CancelCauseFunc }
 
 // begin notes a call until it is done. Its context ends when its client cancels it.
-func (r *running) begin(ctx context.Context, client clientID, id jsontext.Value) (begun context.Context, done func()) {
+func (r *Running) begin(ctx context.Context, client clientID, id jsontext.Value) (begun context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	one, name := &cancellable{end}, callName{client, jsonrpc.IDKey(id)}
 	r.mu.Lock()
@@ -63,8 +66,10 @@ func (r *running) begin(ctx context.Context, client clientID, id jsontext.Value)
 		r.calls = map[callName][]*cancellable{}
 	}
 	r.calls[name] = append(r.calls[name], one)
+	r.count.Add(1)
 	return ctx, func() {
 		end(nil)
+		r.count.Add(-1)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.calls[name] = slices.DeleteFunc(r.calls[name],
@@ -74,11 +79,14 @@ func (r *running) begin(ctx context.Context, client clientID, id jsontext.Value)
 	}
 }
 
-// cancel ends a call. Where several have its name, nobody can say whose it is, and all go on.
-func (r *running) cancel(client clientID, id jsontext.Value) {
+// cancel ends a call, and reports whether there are calls of its name. Where several have it, nobody can say whose it
+// is, and all go on.
+func (r *Running) cancel(client clientID, id jsontext.Value) (found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if calls := r.calls[callName{client, jsonrpc.IDKey(id)}]; len(calls) == 1 {
+	calls := r.calls[callName{client, jsonrpc.IDKey(id)}]
+	if len(calls) == 1 {
 		calls[0].end(errCancelled)
 	}
+	return len(calls) > 0
 }

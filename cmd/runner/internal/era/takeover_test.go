@@ -38,7 +38,7 @@ func inLanes(
 		u.Content = proxy.Content{Hash: hashes[i], Slot: int32(i + 1), Alone: true} //nolint:gosec // few
 		upstreams = append(upstreams, u)
 	}
-	keys, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	keys, log, running := t.TempDir(), slog.New(slog.DiscardHandler), new(era.Running)
 	if err := os.WriteFile(filepath.Join(keys, "current"), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,9 @@ func inLanes(
 		ServerUID: "uid-1", Own: hashes[1], Upstream: upstreams[0], Refresh: refresh, Log: log,
 		Keys: session.Follow(keys, "echo-session", "uid-1"),
 		Translate: func(_ *proxy.Upstream, next, send http.Handler) proxy.Translator {
-			return era.New(era.Config{Caller: func(*http.Request) string { return "" }, Log: log}, next, send)
+			return era.New(era.Config{
+				Caller: func(*http.Request) string { return "" }, Running: running, Log: log,
+			}, next, send)
 		},
 	}})
 	server := httptest.NewUnstartedServer(nil)
@@ -107,6 +109,30 @@ func TestContentOfAnotherEraTakesOver(t *testing.T) {
 	for end := time.Now().Add(patience); len(before.got(http.MethodDelete)) == ended; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the session that the proxy held is not ended")
+		}
+	}
+}
+
+// A client of the legacy era cancels a call that is on its way at modern content, though that gets no calls any more:
+// whatever era the content speaks that does.
+func TestACallOfEarlierContentIsCancelled(t *testing.T) {
+	for _, next := range []eras{legacyOnly, modernOnly, both} {
+		a, b := newBackend(t, modernOnly), newBackend(t, next)
+		called, ended := holdsCalls(a)
+		upstreams, p, endpoint := inLanes(t, nil, a, b)
+		p.Switch("/mcp", proxy.Upstreams{Active: upstreams[0], Others: upstreams[1:], Stated: true})
+		answered := legacyCall(t, endpoint, "7", called)
+		p.Switch("/mcp", proxy.Upstreams{Active: upstreams[1], Others: upstreams[:1], Stated: true})
+		sendAll(t, endpoint, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`) // which eras it speaks is known
+		cancelCall(t, endpoint, "7")
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Fatalf("%v: the server is not told", next)
+		}
+		<-answered
+		if n := len(b.got("notifications/cancelled")); n > 0 {
+			t.Errorf("%v: who does not have the call is told %d times", next, n)
 		}
 	}
 }

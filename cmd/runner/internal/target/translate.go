@@ -19,7 +19,7 @@ import (
 func (t *Target) translate(
 	loggedIn bool, log *slog.Logger,
 ) func(to *proxy.Upstream, next, send http.Handler) proxy.Translator {
-	trusts := t.config.Run.Proxy.TrustForwardedHeaders
+	trusts, running := t.config.Run.Proxy.TrustForwardedHeaders, new(era.Running)
 	return func(to *proxy.Upstream, next, send http.Handler) proxy.Translator {
 		probeTime := time.Duration(0)
 		if to.Bridged {
@@ -30,6 +30,7 @@ func (t *Target) translate(
 			Credential: func(name string) bool { return credential(name, trusts) },
 			Content:    t.runsAt(to),
 			ProbeTime:  probeTime,
+			Running:    running,
 			Log:        log,
 		}, next, send)
 	}
