@@ -39,10 +39,12 @@ type flight struct {
 	use     *use
 	counted bool
 	visits  atomic.Bool
-	// roams is the lane of a stream that answers no call and has no session, until one begins; traffic.mu guards it.
-	roams *lane
-	// elsewhere says that its session is of content that has just come to be known, and that nothing has been answered.
-	elsewhere bool
+	// sessionlessLane is that of a stream that answers no call and has no session, until one begins; traffic.mu guards it.
+	sessionlessLane *lane
+	// opened is the session that it names. Unread says that the content of that is not known, and the status could not be
+	// read: so it is not known either whether the session is gone.
+	opened openedSession
+	unread bool
 
 	// What later stages report to earlier ones.
 
@@ -217,11 +219,11 @@ func (t *traffic) cancel() {
 	}
 }
 
-// roams notes that a stream has no session at a lane.
-func (t *traffic) roams(f *flight, at *lane) {
+// setSessionlessLane notes that a stream has no session at a lane.
+func (t *traffic) setSessionlessLane(f *flight, at *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f.roams = at
+	f.sessionlessLane = at
 }
 
 // move ends the streams without a session at a lane that calls no longer go to: their clients begin them anew, where
@@ -230,7 +232,7 @@ func (t *traffic) move(from *lane) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for f := range t.flights {
-		if f.roams == from && !f.visits.Load() {
+		if f.sessionlessLane == from && !f.visits.Load() {
 			f.cancel(errMoved)
 		}
 	}

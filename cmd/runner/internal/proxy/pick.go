@@ -60,8 +60,9 @@ type switching struct {
 	pause time.Duration
 	// used has what clients have of contents, by their hash, also of those that come again.
 	used map[string]*use
-	// left are contents whose lane has gone.
-	left map[[8]byte]bool
+	// unnamed are contents of sessions that the status does not name: true where their lane has gone, and no pod of theirs
+	// can be left.
+	unnamed map[[8]byte]bool
 }
 
 // mostUsed is of how many contents more is known than that of those which take calls.
@@ -81,7 +82,7 @@ func (t *target) switchTo(upstreams *Upstreams) {
 	defer s.mu.Unlock()
 	before := t.upstreams.Load()
 	if s.used == nil || len(s.used) > mostUsed {
-		s.used, s.left = map[string]*use{}, map[[8]byte]bool{}
+		s.used, s.unnamed = map[string]*use{}, map[[8]byte]bool{}
 		for _, u := range before.all() {
 			s.used[u.Hash] = u.use
 		}
@@ -91,7 +92,7 @@ func (t *target) switchTo(upstreams *Upstreams) {
 			u.use = cmp.Or(s.used[u.Hash], new(use))
 		}
 		s.used[u.Hash] = u.use
-		delete(s.left, session.Content(u.Hash))
+		delete(s.unnamed, session.Content(u.Hash))
 		if u.stages == nil {
 			u.standard = t.proxy.process.StandardClient
 			u.stages = t.behindPick(u).To(t.forward)
@@ -101,7 +102,7 @@ func (t *target) switchTo(upstreams *Upstreams) {
 	for _, u := range before.all() {
 		if !upstreams.leadsTo(u) {
 			if upstreams.of(session.Content(u.Hash)) == nil {
-				s.left[session.Content(u.Hash)] = true
+				s.unnamed[session.Content(u.Hash)] = true
 			}
 			defer func() { go u.close() }() // its calls find the others first
 		}
@@ -118,18 +119,21 @@ func (t *target) switchTo(upstreams *Upstreams) {
 	}
 }
 
-// leaves notes that content has gone.
-func (s *switching) leaves(content [8]byte) {
+// noteUnnamed notes that a status which was read live does not name content.
+func (s *switching) noteUnnamed(content [8]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left[content] = true
+	if _, already := s.unnamed[content]; !already {
+		s.unnamed[content] = false
+	}
 }
 
-// hasLeft reports whether content is known to have gone with its lane.
-func (s *switching) hasLeft(content [8]byte) bool {
+// isUnnamed reports whether the status is known not to name content, and whether that has gone with its lane.
+func (s *switching) isUnnamed(content [8]byte) (unnamed, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.left[content]
+	gone, unnamed = s.unnamed[content]
+	return unnamed, gone
 }
 
 // lastCalls is how long calls that are on their way on a lane that has gone may take: its pods end them earlier.
@@ -168,20 +172,13 @@ func (t *target) pick(own bool) http.Handler {
 		f := flightOf(r.Context())
 		ids, _ := sessionIDs(r, false)
 		resumes := r.Header.Get("Last-Event-Id") != "" // the answer to a call, which may be there alone
-		roams := len(ids) == 0 && !f.inside && f.answersNoCall() && !resumes
-		if roams {
-			to = t.roams(f, to)
+		sessionless := len(ids) == 0 && !f.inside && f.answersNoCall() && !resumes
+		if sessionless {
+			to = t.sessionlessUpstream(f, to)
 		}
-		f.goes(to)
+		f.setUpstream(to)
 		if t.config.Refresh == nil || f.inside || len(ids) > 0 {
 			to.serve(w, r)
-			if !f.elsewhere {
-				return
-			}
-			if to, answered = t.pickUpstream(w, r, own); !answered {
-				f.goes(to)
-				to.serve(w, r)
-			}
 			return
 		}
 		held := pipeline.Hold(w, func(status int) bool { return status >= http.StatusBadGateway && !f.sent.Load() })
@@ -191,30 +188,31 @@ func (t *target) pick(own bool) http.Handler {
 		if !failed || f.sent.Load() || !nobody(text) {
 			return
 		}
-		t.proxy.traffic.roams(f, nil) // a look at the status may have calls move
+		t.proxy.traffic.setSessionlessLane(f, nil) // a look at the status may have calls move
 		next := t.successor(r.Context(), to)
 		if next == nil {
 			return
 		}
-		if roams {
-			next = t.roams(f, next)
+		if sessionless {
+			next = t.sessionlessUpstream(f, next)
 		}
 		held.TakeBack()
-		f.goes(next)
+		f.setUpstream(next)
 		next.serve(held, r)
 	})
 }
 
-// goes has a flight be on its way to an upstream, and nothing known of another one.
-func (f *flight) goes(to *Upstream) {
+// setUpstream has a flight be on its way to an upstream, and nothing known of another one.
+func (f *flight) setUpstream(to *Upstream) {
 	f.route, f.began, f.leads = route{to: to}, netip.AddrPort{}, ""
 	f.uses(to.use)
 }
 
-// roams is the upstream of a stream that has no session, which ends when calls go elsewhere: also where they do by now.
-func (t *target) roams(f *flight, to *Upstream) *Upstream {
+// sessionlessUpstream is the upstream of a stream that has no session, which ends when calls go elsewhere: also where
+// they do by now.
+func (t *target) sessionlessUpstream(f *flight, to *Upstream) *Upstream {
 	for {
-		t.proxy.traffic.roams(f, to.lane)
+		t.proxy.traffic.setSessionlessLane(f, to.lane)
 		active := t.upstreams.Load().Active
 		if active.lane == to.lane {
 			return to
@@ -260,24 +258,38 @@ func (t *target) pickUpstream(w http.ResponseWriter, r *http.Request, own bool) 
 		Answer(w, errNoUpstream, nil)
 		return nil, true
 	}
-	if len(upstreams.Others) == 0 {
-		return upstreams.Active, false
-	}
 	if own {
 		if to = upstreams.of(session.Content(t.config.Own)); to != nil {
 			return to, false
 		}
 	}
-	ids, _ := sessionIDs(r, false)
-	if len(ids) == 0 {
+	switch ids, _ := sessionIDs(r, false); {
+	case len(ids) == 0 && len(upstreams.Others) > 0:
 		return t.waitsAt(upstreams, w, r)
-	}
-	if len(ids) == 1 && t.config.Keys != nil {
-		if s, err := t.config.Keys.Open(callerOf(r), ids[0]); err == nil { // the stage route tells what is wrong with others
-			to = upstreams.of(s.Content)
+	case len(ids) == 1 && t.config.Keys != nil:
+		f := flightOf(r.Context())
+		if s, err := t.openSession(r, ids[0]); err == nil { // the stage route tells what is wrong with others
+			to, f.unread = t.upstreamOf(r.Context(), upstreams, s.Content)
 		}
 	}
-	return cmp.Or(to, upstreams.Active), false
+	return cmp.Or(to, t.upstreams.Load().Active), false
+}
+
+// upstreamOf is that of a session's content, nil where there is none. Content of which nothing is known is looked for
+// once: another proxy may have been told of a switch, and have begun sessions there, while the watch of this one is
+// broken. Unread says that the status could not be read.
+func (t *target) upstreamOf(ctx context.Context, saw *Upstreams, content [8]byte) (to *Upstream, unread bool) {
+	if to = saw.of(content); to != nil || !saw.Stated || t.config.Refresh == nil {
+		return to, false
+	}
+	if unnamed, _ := t.switching.isUnnamed(content); unnamed {
+		return nil, false
+	}
+	read := t.refresh(ctx, saw, saw.Active.Alone) // else the session may be at a pod that is replaced, and is not held up
+	if to = t.upstreams.Load().of(content); to == nil && read {
+		t.switching.noteUnnamed(content)
+	}
+	return to, to == nil && !read
 }
 
 // waitsAt is the upstream whose translator has a call that its client goes on with, else the active one.

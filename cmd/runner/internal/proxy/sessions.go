@@ -44,12 +44,8 @@ func (t *target) route(on *lane) pipeline.Stage {
 			f := flightOf(r.Context())
 			var fault *jsonrpc.Fault
 			f.route, fault = t.findRoute(r, on.holds.Load(), f.internal)
-			if fault == errElsewhere {
-				if !f.elsewhere && !f.internal {
-					f.elsewhere = true // the stage pick picks again
-					return
-				}
-				fault = errSessionGone
+			if fault == errSessionGone && f.unread {
+				fault = errUnread
 			}
 			if fault != nil {
 				Answer(w, fault, nil)
@@ -80,7 +76,7 @@ func (t *target) findRoute(r *http.Request, to *Upstream, internal bool) (found 
 		return found, errSessionUnknown
 	}
 	found.named = ids[0]
-	s, err := t.config.Keys.Open(callerOf(r), ids[0])
+	s, err := t.openSession(r, ids[0])
 	switch {
 	case errors.Is(err, session.ErrUnknown):
 		return found, errSessionUnknown
@@ -107,7 +103,7 @@ func (t *target) findRoute(r *http.Request, to *Upstream, internal bool) (found 
 func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (brief bool, fault *jsonrpc.Fault) {
 	now := to.now()
 	if s.Content != session.Content(to.Hash) && t.outlived(to, s, now) {
-		return false, t.appeared(ctx, s.Content)
+		return false, errSessionGone
 	}
 	has, some, err := to.pods.has(ctx, s.Pod.Addr())
 	switch {
@@ -125,7 +121,7 @@ func (t *target) atPod(ctx context.Context, to *Upstream, s session.Session) (br
 
 // outlived reports whether sessions of other content than an upstream has are over: once no pod of that can be left.
 func (t *target) outlived(to *Upstream, s session.Session, now time.Time) bool {
-	if t.switching.hasLeft(s.Content) {
+	if _, gone := t.switching.isUnnamed(s.Content); gone {
 		return true
 	}
 	if t.upstreams.Load().Stated {
@@ -134,23 +130,22 @@ func (t *target) outlived(to *Upstream, s session.Session, now time.Time) bool {
 	return now.Sub(s.Issued) > rolloutTime && now.Sub(t.proxy.started) > rolloutTime
 }
 
-// appeared says what becomes of a session of content that this proxy has not heard of: another one may have been told
-// of a switch, and have begun sessions there, while the watch of this one is broken. It is errElsewhere where the
-// server's status names the content, and errSessionGone where that was read and does not.
-func (t *target) appeared(ctx context.Context, content [8]byte) *jsonrpc.Fault {
-	saw := t.upstreams.Load()
-	known := t.config.Refresh == nil || !saw.Stated || t.switching.hasLeft(content) || saw.of(content) != nil
-	read := !known && t.refresh(ctx, saw, true)
-	switch {
-	case t.upstreams.Load().of(content) != nil:
-		return errElsewhere
-	case !known && !read:
-		return errUnread
+// openedSession is what the id of a session says, which is opened once for a request.
+type openedSession struct {
+	session.Session
+	id  string
+	err error
+	is  bool
+}
+
+// openSession opens the id of the session that a request names.
+func (t *target) openSession(r *http.Request, id string) (session.Session, error) {
+	o := &flightOf(r.Context()).opened
+	if !o.is || o.id != id {
+		*o = openedSession{id: id, is: true}
+		o.Session, o.err = t.config.Keys.Open(callerOf(r), id)
 	}
-	if read {
-		t.switching.leaves(content)
-	}
-	return errSessionGone
+	return o.Session, o.err
 }
 
 // sessionIDs are the sessions that a request names, and whether its query does.
@@ -166,16 +161,14 @@ func sessionIDs(r *http.Request, internal bool) (ids []string, sse bool) {
 var (
 	errSessionUnknown = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
 		"SessionNotFound: this session is not known, or not yours: send an initialize to begin another")
-	// errUnread: the session may be of content to which a proxy that has heard of it sends calls by now.
+	// errUnread is for a session of content that this proxy has not heard of, as another one may have.
 	errUnread = func() *jsonrpc.Fault {
 		f := jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting,
-			"BackendStarting: the proxy could not read whether the content that has this session gets calls").
+			"BackendStarting: the proxy could not read whether the content of this session is still served").
 			Because(v1alpha1.ReasonNotAsked, "the proxy could not read the server's status")
 		f.Retry = 2
 		return f
 	}()
-	// errElsewhere is for pick alone: the session is of content that is at another upstream.
-	errElsewhere   = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound, "the session is elsewhere")
 	errSessionGone = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
 		"SessionNotFound: the backend pod that kept this session is gone: send an initialize to begin another")
 )

@@ -21,7 +21,7 @@ func TestWhatIsKnownOfContentsIsBounded(t *testing.T) {
 		}
 	}
 	s := &two.target.switching
-	if len(s.used) > mostUsed+2 || len(s.left) > mostUsed+2 {
-		t.Errorf("it knows %d, and %d that are gone", len(s.used), len(s.left))
+	if len(s.used) > mostUsed+2 || len(s.unnamed) > mostUsed+2 {
+		t.Errorf("it knows %d, and %d that are gone", len(s.used), len(s.unnamed))
 	}
 }
