@@ -256,12 +256,15 @@ func (c *call) legacyParams() jsonrpc.Object {
 }
 
 // abandon ends a call for which nobody waits. In the legacy era that has to be said
-// (MCP specification 2025-11-25, basic/utilities/cancellation).
+// (MCP specification 2025-11-25, basic/utilities/cancellation). It is said once the request is over, which may wait for
+// a connection until now: a server that hears of the cancellation first ignores it, and runs the call.
 func (t *Translator) abandon(c *call) {
 	defer t.sessions.put(c.held)
-	defer c.exchange.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
+	c.exchange.cancel()
+	for range heard(ctx, t, nil, c.exchange.words) {
+	}
 	t.say(ctx, c.origin, pipeline.Made(notification("notifications/cancelled", jsonrpc.Object{
 		"requestId": encoded(c.sent), "reason": encoded("the client has left, or is told that the proxy ends"),
 	}), nil), c.held.session.header())

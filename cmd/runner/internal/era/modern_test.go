@@ -344,8 +344,25 @@ func TestCallersShareNoSession(t *testing.T) {
 	}
 }
 
+// It is told after the call has ended: it would ignore what it is told about a call that it does not know yet.
 func TestALegacyBackendIsToldThatAModernClientHasLeft(t *testing.T) {
 	b, endpoint := behind(t, legacyOnly)
+	ended := make(chan struct{})
+	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
+		switch {
+		case strings.Contains(string(body), `"tools/call"`):
+			<-r.Context().Done()
+			close(ended)
+			return true
+		case strings.Contains(string(body), `"notifications/cancelled"`):
+			select {
+			case <-ended:
+			case <-r.Context().Done():
+				t.Error("the call goes on while the backend is told that it is cancelled")
+			}
+		}
+		return false
+	})
 	desert(t, endpoint, modern("1", "tools/call", `"name":"hang"`, ""),
 		func() bool { return len(b.got("tools/call")) == 1 }, asModern("tools/call", "hang")...)
 	await(t, func() bool { return len(b.got("notifications/cancelled")) == 1 })
