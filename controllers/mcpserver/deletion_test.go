@@ -207,7 +207,7 @@ func TestADeletionHasPatienceOfItsOwn(t *testing.T) {
 func TestADeletedServerStaysInFrontOfItsBackendPods(t *testing.T) {
 	for name, ends := range map[string]func(*life){
 		"until they have ended": func(l *life) { delete(l.objects, storedKey{"Pod", "backend"}) },
-		"but not for ever":      func(l *life) { l.now = l.now.Add(300*time.Second + plan.SlowNode) },
+		"but not for ever":      func(l *life) { l.now = l.now.Add(300*time.Second + snapshot.SlowNode) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)

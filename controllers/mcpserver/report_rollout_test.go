@@ -67,6 +67,12 @@ func TestWhatARolloutSays(t *testing.T) {
 		"a pod does not end in its place": {
 			[]edit{serves, stuck}, v1alpha1.ReasonUpdating, "pod stuck has not ended", v1alpha1.ConditionReconciling,
 		},
+		"a pod in its place is being removed": {
+			[]edit{serves, stuck, func(s *scene) {
+				s.world.Pods[len(s.world.Pods)-1].DeletionTimestamp = new(metav1.NewTime(noon.Add(-time.Second)))
+			}},
+			v1alpha1.ReasonUpdating, "on its way out", v1alpha1.ConditionReconciling,
+		},
 		"proxies have not acknowledged the content before": {
 			[]edit{serves, candidate, seen(v1alpha1.CandidateStatus{Answers: true}), stores, third},
 			v1alpha1.ReasonUpdating, "every proxy calls", v1alpha1.ConditionReconciling,

@@ -13,12 +13,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// SlowNode is how much longer than the grace period of its pods a server that stops waits for them. Then it goes on
-// without. It is counted by the process that waits, from when it first saw that the server stops: deletionTimestamp is
-// by the API server's clock, and where that is behind ours, patience would end before it began. A new leader begins
-// anew.
-const SlowNode = 50 * time.Second
-
 // lookAgain is when a server that stops is looked at again where no event comes.
 const lookAgain = 5 * time.Second
 
@@ -36,7 +30,7 @@ func drainTimeout(proxy *snapshot.Proxy) time.Duration {
 	if proxy.Exists() {
 		grace = ptr.Deref(proxy.Live.Spec.Template.Spec.TerminationGracePeriodSeconds, grace)
 	}
-	return time.Duration(grace)*time.Second + SlowNode
+	return time.Duration(grace)*time.Second + snapshot.SlowNode
 }
 
 // stopNext is the whole order in which a server stops, because it is deleted or because its spec wants no backend.
@@ -60,7 +54,7 @@ func stopNext(s *snapshot.Snapshot, proxy *snapshot.Proxy, pods snapshot.Pods) A
 		return ReleaseFinalizer{}
 	}
 	left = pods.Running(workload.Backends...)
-	after := pods.LongestGrace(workload.Backends...) + SlowNode
+	after := pods.LongestGrace(workload.Backends...) + snapshot.SlowNode
 	if gone && left > 0 && s.Now.Before(s.Stops.Backend.Add(after)) {
 		return AwaitBackend{}
 	}
@@ -110,7 +104,7 @@ func (m *maker) delete(proxy *snapshot.Proxy) {
 		m.wake(remaining(m.s.Stops.Server, drainTimeout(proxy), m.s.Now))
 	case AwaitBackend:
 		m.always(next)
-		m.wake(remaining(m.s.Stops.Backend, pods.LongestGrace(workload.Backends...)+SlowNode, m.s.Now))
+		m.wake(remaining(m.s.Stops.Backend, pods.LongestGrace(workload.Backends...)+snapshot.SlowNode, m.s.Now))
 	case DeletePolicy:
 		m.always(next, ReleaseFinalizer{})
 	default:

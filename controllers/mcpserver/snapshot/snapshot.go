@@ -213,11 +213,17 @@ func (s *Snapshot) Taken(slot workload.Slot) *conditions.Finding {
 	return new(conditions.NameTaken(taken...))
 }
 
-// Overdue says which pod of a slot has not ended within its grace period, empty for none. Kubelet is to end it: where
-// its node is gone, nobody does.
+// SlowNode is how much longer than its grace period a pod may take to end. A server that stops counts it from when its
+// process first saw that: deletionTimestamp is by the API server's clock, and where that is behind ours, patience would
+// end before it began. A new leader begins anew.
+const SlowNode = 50 * time.Second
+
+// Overdue says which pod of a slot has not ended long after its grace period, empty for none. Kubelet is to end it:
+// where its node is gone, nobody does. The API server shows each pod that kubelet removes once more before it is gone,
+// with the present time for the end of its grace period.
 func (s *Snapshot) Overdue(slot workload.Slot) string {
 	for _, pod := range s.Pods.Of(slot.Component(), Ending) {
-		if pod.DeletionTimestamp.Time.Before(s.Now) {
+		if pod.DeletionTimestamp.Add(SlowNode).Before(s.Now) {
 			return "pod " + pod.Name + " has not ended in its grace period: if its node is gone for good, delete the Node, " +
 				"or the pod with kubectl delete pod --force"
 		}
