@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -334,24 +337,31 @@ func asModern(method, name string) []string {
 	return headers
 }
 
-// absent is a backend where nobody listens until come is called, at an address that nobody else takes meanwhile.
+// absent is a backend where nobody listens until come is called. Its port is bound meanwhile, so that nobody else takes
+// it, and connections are refused.
 func absent(t *testing.T, b *backend) (come func()) {
 	t.Helper()
 	handler := b.Config.Handler
 	b.Close()
-	listen := func(at string) net.Listener {
-		listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", at)
+	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return listener
 	}
-	listener := listen("127.0.0.9:0")
-	at := listener.Addr().String()
-	_ = listener.Close()
-	b.URL = "http://" + at
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	must(err)
+	socket := os.NewFile(uintptr(fd), "absent") //nolint:gosec // a descriptor is no negative number
+	t.Cleanup(func() { _ = socket.Close() })
+	must(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 9}}))
+	at, err := syscall.Getsockname(fd)
+	must(err)
+	b.URL = fmt.Sprintf("http://127.0.0.9:%d", at.(*syscall.SockaddrInet4).Port)
 	return func() {
-		b.Server = &httptest.Server{Listener: listen(at), Config: &http.Server{Handler: handler}}
+		must(syscall.Listen(fd, syscall.SOMAXCONN))
+		listener, err := net.FileListener(socket)
+		must(err)
+		_ = socket.Close()
+		b.Server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
 		b.Start()
 	}
 }
