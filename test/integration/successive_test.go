@@ -313,4 +313,47 @@ var _ = Describe("New content beside what serves", func() {
 		Expect(live.Status.LastRollout).To(BeNil())
 		Expect(s.Exists(secondOf(s))).To(BeFalse())
 	})
+
+	It("goes in where what has the calls answers nobody any more", func() {
+		op := &operator{env: s, requests: &kit.Requests{}}
+		options := controllers.Options{AskProxy: follow(s)}
+		options.Workload.RunnerImage = "freehold.dev/runner:" + s.Namespace
+		op.start(options)
+		DeferCleanup(func() { op.stop() })
+		runners := s.RunProxies()
+		const soon = successive + "\nprogressDeadlineSeconds: 15"
+		s.Apply(git, server("echo", soon))
+		first := atRest(s, "echo")
+		s.Apply(git, server("echo", soon+"\nargs: [two]"))
+		ended(s, v1alpha1.RolloutSucceeded)
+		second := atRest(s, "echo")
+
+		// No proxy is ready that nothing answers, and the candidate is compared with nothing.
+		hangs := func() {
+			plane.Kubelet.Image(options.Workload.RunnerImage, kit.NeverReady())
+			runners.SeeCandidates(v1alpha1.CandidateStatus{Answers: true, Reason: v1alpha1.ReasonNotAsked})
+		}
+		switched := func(from *v1alpha1.MCPServer) {
+			GinkgoHelper()
+			live := serverOf(s, "echo")
+			s.Await(live, "other content has the calls", func() error {
+				if a := live.Status.Active; a == nil || a.Hash == from.Status.Active.Hash {
+					return fmt.Errorf("%s has them; %s", from.Status.Active.Hash, readyMessage(live))
+				}
+				return nil
+			})
+			plane.Kubelet.Image(options.Workload.RunnerImage, kit.Runs())
+		}
+		hangs()
+		s.Apply(git, server("echo", soon))
+		switched(second)
+		live := ready(s, "echo")
+		Expect(live.Status.Active.Hash).To(Equal(first.Status.Active.Hash))
+		live = atRest(s, "echo")
+
+		hangs()
+		s.Apply(git, server("echo", soon+"\nrestartedAt: 2026-01-01T00:00:00Z"))
+		switched(live)
+		ready(s, "echo")
+	})
 })

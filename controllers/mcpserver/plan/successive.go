@@ -158,8 +158,9 @@ func (m *maker) empties(slot workload.Slot) bool {
 func (m *maker) observed() successive.Observed {
 	proxy := m.s.Proxy()
 	seen := successive.Observed{
-		Slots:        map[workload.Slot]successive.Slot{},
-		ProxiesReady: proxy.RolledOut(m.Target, false) && proxy.Available,
+		Slots:             map[workload.Slot]successive.Slot{},
+		ProxiesReady:      proxy.RolledOut(m.Target, false) && proxy.Available,
+		ProxiesUnanswered: m.s.ProxiesUnanswered(m.Target),
 	}
 	for _, slot := range workload.Slots {
 		there := m.s.ForRollout(slot)

@@ -71,7 +71,10 @@ func held(s *snapshot.Snapshot, made plan.Plan) string {
 			names += ", and more"
 		}
 		why = fmt.Sprintf("%d tools are missing in it, or ask for more arguments than before: %s", lost.Lost, names)
-		if lost.Lost == 1 {
+		switch lost.Lost {
+		case 0: // it was compared by a runner before
+			why = "tools were missing in it, or asked for more arguments, when they were compared"
+		case 1:
 			why = fmt.Sprintf("a tool is missing in it, or asks for more arguments than before: %s", names)
 		}
 		if lost.Message != "" {

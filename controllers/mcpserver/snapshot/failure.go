@@ -107,6 +107,20 @@ func (s *Snapshot) Unready(want Wanted) string {
 	return ""
 }
 
+// ProxiesUnanswered reports whether proxies with a revision run, and none of them is ready.
+func (s *Snapshot) ProxiesUnanswered(rev revision.Revision) (run bool) {
+	for _, pod := range s.Pods.Of(workload.ComponentProxy, Active) {
+		switch {
+		case pod.Revision != rev:
+		case !pod.ReadySince.IsZero():
+			return false
+		case pod.Status.Phase == corev1.PodRunning:
+			run = run || conditions.PodTrouble(pod.Pod, s.Complaints.all, pod.cures()) == nil
+		}
+	}
+	return run
+}
+
 // Kubelet ends a pod that takes more than it may, or does not take it, and the controllers of Kubernetes make another
 // one: the pod that it was is gone, and the next one may even be ready for a while. What is left is what kubelet said.
 

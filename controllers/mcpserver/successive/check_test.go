@@ -159,7 +159,7 @@ func (c *checker) outcome(plan Plan) error {
 		c.reached[last.Reason]++
 		limit := deadline
 		if last.Reason == v1alpha1.ReasonCrashLoop {
-			limit = deadline / oneOf
+			limit = deadline / lastingPart
 		}
 		if last.State == v1alpha1.RolloutFailed && had != nil && c.ran+2*time.Second < limit {
 			return fmt.Errorf("fails with %s after its deadline has run for %s", last.Reason, c.ran)

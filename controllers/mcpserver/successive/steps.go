@@ -21,9 +21,9 @@ const (
 	quiet = 10 * time.Minute
 	// hurried is how long sessions may go on while other content waits for their slot.
 	hurried = 2 * time.Minute
-	// oneOf is which part of a step's time a crash, or an image that cannot be had, may stand: the container may end once
-	// before what it needs is there, and a registry may be busy.
-	oneOf = 5
+	// lastingPart is which part of a step's time a crash, or an image that cannot be had, may last: the container may end
+	// once before what it needs is there, and a registry may be busy. For as long proxies wait for the incumbent's answer.
+	lastingPart = 5
 	// leastDigits are those of a hash that name content.
 	leastDigits = 10
 	// asks is how often proxies are asked whether they call the target, and asksOfSessions whether they see sessions.
@@ -139,11 +139,18 @@ func (m *maker) isUp() bool {
 		t.Ready >= m.want.Replicas
 }
 
+// proxies waits until the proxies that know both contents are ready. A proxy gets ready once the incumbent answers it.
+// Where the incumbent answers none of them for a while they need not be: one that runs makes the candidate and asks it.
 func (m *maker) proxies() outcome {
-	if m.seen.ProxiesReady {
+	if m.seen.ProxiesReady || m.seen.ProxiesUnanswered && m.unanswered(m.step()) <= 0 {
 		return done()
 	}
 	return waits(v1alpha1.ReasonProxiesNotAvailable)
+}
+
+// unanswered is for how much longer an incumbent is waited for that answers no proxy.
+func (m *maker) unanswered(step *v1alpha1.RolloutStep) time.Duration {
+	return ptr.Deref(step.StartedAt, m.now).Add(m.want.Deadline / lastingPart).Sub(m.now.Time)
 }
 
 // candidate waits for all pods of the target. What keeps one from running is told before a quota that keeps others from
@@ -203,7 +210,7 @@ func (m *maker) patience(step *v1alpha1.RolloutStep) time.Duration {
 	if !mayPass(step.Reason) {
 		return m.want.Deadline
 	}
-	return step.Since.Add(m.want.Deadline / oneOf).Sub(m.now.Time)
+	return step.Since.Add(m.want.Deadline / lastingPart).Sub(m.now.Time)
 }
 
 func (m *maker) check() outcome {
@@ -226,10 +233,15 @@ func (m *maker) check() outcome {
 	switch hold := m.want.Spec.Hold; {
 	case hold == v1alpha1.HoldAlways:
 		return outcome{state: v1alpha1.StepActive, untimed: true, reason: v1alpha1.ReasonApprovalRequired}
-	case hold != v1alpha1.HoldNever && report.Lost > 0:
+	case hold != v1alpha1.HoldNever && (report.Lost > 0 || m.lost(report)):
 		return outcome{state: v1alpha1.StepActive, untimed: true, reason: v1alpha1.ReasonLostTools}
 	}
 	return done()
+}
+
+// lost reports whether tools were found missing before what has the calls answered no more.
+func (m *maker) lost(report *v1alpha1.CandidateStatus) bool {
+	return report.Reason == v1alpha1.ReasonNotAsked && m.step().Reason == v1alpha1.ReasonLostTools
 }
 
 func (m *maker) isApproved() bool {
@@ -382,6 +394,10 @@ func (m *maker) wake() time.Duration {
 		waits = append(waits, max(time.Second, step.Deadline.Sub(m.now.Time)))
 	}
 	switch step.Name {
+	case v1alpha1.StepProxies:
+		if left := m.unanswered(step); left > 0 {
+			waits = append(waits, left)
+		}
 	case v1alpha1.StepCandidate:
 		if step.Since != nil && mayPass(step.Reason) {
 			waits = append(waits, max(time.Second, m.patience(step)))

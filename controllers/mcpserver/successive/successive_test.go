@@ -37,6 +37,14 @@ func checked(lost int32) func(*scene) {
 	}
 }
 
+// uncompared is what the runner says where the candidate answers, and what is active does not.
+func uncompared(s *scene) {
+	checked(0)(s)
+	s.seen.Candidate.Reason = v1alpha1.ReasonNotAsked
+}
+
+func unanswered(s *scene) { s.seen.ProxiesUnanswered = true }
+
 func approves(hash string) func(*scene) { return func(s *scene) { s.want.Spec.Approved = hash } }
 
 func lasted(state v1alpha1.RolloutState, letter string, generation int64) func(*scene) {
@@ -122,6 +130,12 @@ func TestMake_Steps(t *testing.T) {
 		"proxies for long": {
 			at(v1alpha1.StepProxies).edit(later(time.Hour)), failed + "ProxiesNotAvailable; empty [2]",
 		},
+		"proxies that nothing answers": {
+			at(v1alpha1.StepProxies).edit(unanswered, later(119*time.Second)), moving + "Proxies ProxiesNotAvailable",
+		},
+		"proxies that nothing answers for a fifth of the time": {
+			at(v1alpha1.StepProxies).edit(unanswered, later(2*time.Minute)), moving + "Candidate CandidateNotReady",
+		},
 		"one pod of two": {
 			at(v1alpha1.StepCandidate).edit(slot(2, few)), moving + "Candidate CandidateNotReady",
 		},
@@ -198,6 +212,18 @@ func TestMake_Steps(t *testing.T) {
 			at(v1alpha1.StepCheck).edit(checked(0), slot(2, few)), moving + "Check CandidateNotReady",
 		},
 		"26: has lost a tool": {at(v1alpha1.StepCheck).edit(checked(1)), held + "Check LostTools"},
+		"not compared, since what is active does not answer": {
+			at(v1alpha1.StepCheck).edit(uncompared), ending + "Acknowledge",
+		},
+		"not compared, and held always": {
+			at(v1alpha1.StepCheck).edit(uncompared, always), held + "Check ApprovalRequired",
+		},
+		"has lost a tool, and what is active does not answer any more": {
+			at(v1alpha1.StepCheck).edit(checked(1), passes, uncompared), held + "Check LostTools",
+		},
+		"has lost a tool, and is approved while what is active does not answer": {
+			at(v1alpha1.StepCheck).edit(checked(1), passes, uncompared, approves("bbbbbbbbbb")), ending + "Acknowledge",
+		},
 		"6: held for a day": {
 			at(v1alpha1.StepCheck).edit(checked(1), passes, later(24*time.Hour)),
 			held + "Check LostTools",

@@ -25,6 +25,9 @@ const (
 	settlePause = time.Second
 	// mostPause is how long nothing is asked while what was told stays as it is: a rollout may be held for days.
 	mostPause = 5 * time.Minute
+	// incumbentPatience is for how long the content that gets the calls may not answer, before the candidate is judged
+	// without it: its pod may have moved to another node.
+	incumbentPatience = time.Minute
 )
 
 // notCompared is what is said where the tools of the content that gets the calls cannot be had.
@@ -57,11 +60,12 @@ func (p *Prober) Compare(
 			return
 		case !asked:
 			attempt, began, pause, wait = 0, time.Now(), firstPause, firstPause
-		case err != nil && found.Answers && reflect.DeepEqual(found, told):
+		case err != nil && found.Answers && (told.Lost > 0 || reflect.DeepEqual(found, told)): // what was lost is lost
 			rest, wait = min(2*rest, mostPause), min(2*rest, mostPause)
+		case err != nil && found.Answers && time.Since(began) < incumbentPatience:
 		case err != nil && (!lasts(found.Reason, attempt, time.Since(began)) || reflect.DeepEqual(found, told)):
 		case err != nil:
-			log.Info("the candidate does not answer MCP", "detail", found.Message, "error",
+			log.Info("the candidate cannot be compared", "detail", found.Message, "error",
 				printable.Line(err.Error(), maxName))
 			told = found
 			tell(found)
@@ -94,16 +98,16 @@ func (p *Prober) Compare(
 	}
 }
 
-// compared is what one look shows. The error says that there is more to be seen: why the candidate, or who gets the
-// calls, does not answer, or that tools cannot be had.
+// compared is what one look shows. The error says that there is more to be seen: why the candidate, or the content that
+// gets the calls, does not answer, or that tools cannot be had.
 func (p *Prober) compared(ctx context.Context, incumbent *Prober) (found v1alpha1.CandidateStatus, err error) {
 	has, said, err := p.tools(ctx)
 	before, _, unread := incumbent.tools(ctx)
 	switch {
 	case err != nil && (!errors.Is(err, errNoList) || !errors.Is(unread, errNoList)):
 		return v1alpha1.CandidateStatus{Reason: said.Reason, Message: said.Message}, err
-	case unread != nil: // what does not answer may do so soon, and what lists no tools may not
-		found.Answers, found.Reason, found.Message = errors.Is(unread, errNoList), v1alpha1.ReasonNotAsked, notCompared
+	case unread != nil: // what gets the calls may answer soon; that it does not is no fault of the candidate
+		found.Answers, found.Reason, found.Message = true, v1alpha1.ReasonNotAsked, notCompared
 		return found, fmt.Errorf("asking the content that gets the calls: %w", unread)
 	case before == nil:
 		found.Answers, found.Message = true, cmp.Or(said.Message, notCompared)

@@ -57,6 +57,21 @@ func barred(found v1alpha1.CandidateStatus) v1alpha1.CandidateStatus {
 	return found
 }
 
+// uncompared is what is told of a candidate that answers while what gets the calls does not.
+var uncompared = v1alpha1.CandidateStatus{Answers: true, Reason: v1alpha1.ReasonNotAsked, Message: notCompared}
+
+// answersBetween answers as a server does from one time on until another, and else with an error.
+func answersBetween(from, until time.Duration, server *mcp.Server) http.Handler {
+	began := time.Now()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if since := time.Since(began); since < from || since >= until {
+			plain(http.StatusBadGateway).ServeHTTP(w, r)
+			return
+		}
+		over(server).ServeHTTP(w, r)
+	})
+}
+
 func TestWhatACandidateHasLost(t *testing.T) {
 	before := map[string]map[string]any{
 		"a": schema([]any{"x"}), "b": schema(nil, "y"), "c": schema([]any{"x"}), "d": schema(nil), "e": schema([]any{"x"}),
@@ -136,23 +151,25 @@ func TestWhatACandidateHasLost(t *testing.T) {
 			incumbent: func() http.Handler { return plain(http.StatusUnauthorized) },
 			want:      []told{{0, barred(lost(0))}},
 		},
-		"who gets the calls does not answer": {
-			incumbent: func() http.Handler {
-				began := time.Now()
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if time.Since(began) < time.Minute {
-						plain(http.StatusBadGateway).ServeHTTP(w, r)
-						return
-					}
-					over(full).ServeHTTP(w, r)
-				})
-			},
-			want: []told{
-				{dnsDenial + 2750*time.Millisecond, v1alpha1.CandidateStatus{
-					Reason: v1alpha1.ReasonNotAsked, Message: notCompared,
-				}},
-				{time.Minute + 1750*time.Millisecond, lost(0)},
-			},
+		"what gets the calls answers soon": {
+			incumbent: func() http.Handler { return answersBetween(30*time.Second, time.Hour, full) },
+			want:      []told{{31*time.Second + 750*time.Millisecond, lost(0)}},
+		},
+		"what gets the calls answers late": {
+			incumbent: func() http.Handler { return answersBetween(2*time.Minute, time.Hour, full) },
+			want:      []told{{incumbentPatience + 1750*time.Millisecond, uncompared}, {151750 * time.Millisecond, lost(0)}},
+		},
+		"neither answers": {
+			candidate: func() http.Handler { return plain(http.StatusBadGateway) },
+			incumbent: func() http.Handler { return plain(http.StatusBadGateway) },
+			want: []told{{dnsDenial + 2750*time.Millisecond, v1alpha1.CandidateStatus{
+				Reason: v1alpha1.ReasonNotAnswering, Message: "the backend at port 8080 answers MCP at /mcp with HTTP 502: look at its log",
+			}}},
+		},
+		"what gets the calls answers no more once tools are lost": {
+			candidate: func() http.Handler { return over(offering(nil)) },
+			incumbent: func() http.Handler { return answersBetween(0, 30*time.Second, full) },
+			want:      []told{{settling, lost(0, "a", "b", "c", "d", "e")}},
 		},
 		"the proxy knows of it later": {
 			there: func(since time.Duration) bool { return since >= time.Minute },
