@@ -174,7 +174,7 @@ func (m *maker) observed() successive.Observed {
 		seen.Slots[slot] = there
 	}
 	for i := range m.s.Routing.Told {
-		seen.Proxies = append(seen.Proxies, successive.Answer{Routing: &m.s.Routing.Told[i], At: m.s.Now})
+		seen.Proxies = append(seen.Proxies, successive.Answer{Routing: &m.s.Routing.Told[i], At: m.s.Routing.At})
 	}
 	for range m.s.Routing.Unknown {
 		seen.Proxies = append(seen.Proxies, successive.Answer{})

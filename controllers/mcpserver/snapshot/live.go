@@ -24,7 +24,7 @@ func (r *Reader) Anew(ctx context.Context, s *Snapshot, slot *reconcile.LargeSlo
 		return nil, behind{}
 	}
 	anew := *r
-	anew.Cache = decisive{r.Cache, r.Live}
+	anew.Cache, anew.decides = decisive{r.Cache, r.Live}, true
 	return anew.Read(ctx, s.Object, s.Now, slot)
 }
 

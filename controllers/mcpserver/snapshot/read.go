@@ -50,8 +50,10 @@ type Reader struct {
 	Claims Claims
 	// refusals are what refuses pods, by server and slot, and stopping since when servers stop.
 	refusals, stopping *lru.Cache
-	// silent are the servers none of whose proxies could be asked.
-	silent *lru.Cache
+	// asked is what the proxies of servers have told.
+	asked *lru.Cache
+	// decides says that what is read is what a rollout is decided by.
+	decides bool
 	// foreign is what pod templates have of others.
 	foreign foreign
 }
@@ -64,7 +66,7 @@ func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
 	return &Reader{
 		Kind: kind, Cache: cache, Live: live, Configs: store.New(), Percent: rollout.DefaultPercent,
 		refusals: lru.New(remembered), stopping: lru.New(remembered), foreign: foreign{lru.New(2 * remembered)},
-		Claims: Claims{lru.New(remembered)}, silent: lru.New(remembered),
+		Claims: Claims{lru.New(remembered)}, asked: lru.New(remembered),
 	}
 }
 

@@ -30,6 +30,8 @@ type Routing struct {
 	Told []runconfig.Routing
 	// Unknown is how many have told nothing, because they could not be reached, or are another server's.
 	Unknown int
+	// At is when they were asked.
+	At time.Time
 }
 
 // The bounds of asking: for how long one proxy, all of them, how many at a time, and how many at most. Others count as
@@ -48,33 +50,40 @@ const (
 
 var errNoAddress = errors.New("it has no address")
 
-// silence is until when the proxies of a server are not asked, and for how long that is.
-type silence struct {
-	until time.Time
-	wait  time.Duration
+// proxiesTold is what the proxies of a server have told last, in which rollout, and until when they are not asked again.
+type proxiesTold struct {
+	routing Routing
+	rollout string
+	until   time.Time
+	// silent is for how long that is where none could be asked, 0 where one could.
+	silent time.Duration
 }
 
-// routing asks the proxy pods. They are listed live: a cache may not show the newest one, and keeps no addresses. Where
+// routing is what the proxies tell. Sessions that end slowly are not asked for in each pass, but where the answer is
+// what a rollout is decided by.
+func (r *Reader) routing(ctx context.Context, s *Snapshot) Routing {
+	status := successive.Status{Rollout: s.Last.Rollout}
+	if r.AskProxy == nil || !status.NeedsAnswers() {
+		return Routing{}
+	}
+	known, _ := r.asked.Get(s.Object.GetUID())
+	last, _ := known.(proxiesTold)
+	if s.Now.Before(last.until) && (last.silent > 0 || last.rollout == s.Last.Rollout.ID && !r.decides) {
+		return last.routing
+	}
+	next := proxiesTold{routing: r.ask(ctx, s), rollout: s.Last.Rollout.ID, until: s.Now.Add(status.AnswersLast(s.Now))}
+	if len(next.routing.Told) == 0 && next.routing.Unknown > 0 {
+		next.silent = min(max(unreachable, 2*last.silent), mostUnreachable)
+		next.until = s.Now.Add(next.silent)
+	}
+	r.asked.Add(s.Object.GetUID(), next)
+	return next.routing
+}
+
+// ask asks the proxy pods. They are listed live: a cache may not show the newest one, and keeps no addresses. Where
 // that fails nothing is known of any.
-func (r *Reader) routing(ctx context.Context, s *Snapshot) (routing Routing) {
-	if r.AskProxy == nil || !(successive.Status{Rollout: s.Last.Rollout}).NeedsAnswers() {
-		return routing
-	}
-	known, _ := r.silent.Get(s.Object.GetUID())
-	silence, _ := known.(silence)
-	if s.Now.Before(silence.until) {
-		routing.Unknown = 1
-		return routing
-	}
-	defer func() {
-		if len(routing.Told) > 0 || routing.Unknown == 0 {
-			r.silent.Remove(s.Object.GetUID())
-			return
-		}
-		silence.wait = min(max(unreachable, 2*silence.wait), mostUnreachable)
-		silence.until = s.Now.Add(silence.wait)
-		r.silent.Add(s.Object.GetUID(), silence)
-	}()
+func (r *Reader) ask(ctx context.Context, s *Snapshot) (routing Routing) {
+	routing.At = s.Now
 	pods := &corev1.PodList{}
 	err := r.Live.List(ctx, pods, client.InNamespace(s.Object.GetNamespace()), client.MatchingLabels{
 		workload.LabelServer: kinds.Key(s.Object), workload.LabelComponent: workload.ComponentProxy,

@@ -114,4 +114,25 @@ func TestSilentProxiesAreAskedRarely(t *testing.T) {
 	if got := ask(time.Second); asked != 2 || len(got.Told) != 1 {
 		t.Errorf("after an answer it is asked %d times, and tells %+v", asked, got)
 	}
+
+	// Sessions that go on for long are asked for rarely, unless a rollout is decided by that, or is another one.
+	server.Status.Rollout.Steps[0].StartedAt = new(metav1.NewTime(now))
+	asked = 0
+	for range 3600 {
+		if got := ask(time.Second); len(got.Told) != 1 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if asked < 10 || asked > 50 {
+		t.Errorf("asked %d times in an hour of sessions", asked)
+	}
+	ask(0)
+	asked, r.decides = 0, true
+	if ask(0); asked != 1 {
+		t.Error("a rollout is decided by old answers")
+	}
+	asked, r.decides, server.Status.Rollout.ID = 0, false, "other"
+	if ask(0); asked != 1 {
+		t.Error("a rollout has the answers of the one before")
+	}
 }

@@ -26,8 +26,8 @@ const (
 	lastingPart = 5
 	// leastDigits are those of a hash that name content.
 	leastDigits = 10
-	// asks is how often proxies are asked whether they call the target, and asksOfSessions whether they see sessions.
-	// They cannot be watched.
+	// asks is how often proxies are asked whether they call the target, and asksOfSessions how often at first whether
+	// they see sessions. They cannot be watched.
 	asks, asksOfSessions = 2 * time.Second, 30 * time.Second
 )
 
@@ -405,7 +405,7 @@ func (m *maker) wake() time.Duration {
 	case v1alpha1.StepAcknowledge:
 		waits = append(waits, asks)
 	case v1alpha1.StepDrain:
-		waits = append(waits, asksOfSessions)
+		waits = append(waits, m.AnswersLast(m.now.Time))
 	case v1alpha1.StepTeardown:
 		waits = append(waits, quiet) // that a pod is overdue is no event
 	}

@@ -142,6 +142,16 @@ func (s Status) NeedsAnswers() bool {
 	return step != nil && (step.Name == v1alpha1.StepAcknowledge || step.Name == v1alpha1.StepDrain)
 }
 
+// AnswersLast is for how long what proxies have answered in the present step is as good as a new answer: 0 until they
+// have acknowledged a switch. Sessions that have gone on for long are asked for rarely.
+func (s Status) AnswersLast(now time.Time) time.Duration {
+	step := s.step()
+	if step == nil || step.Name != v1alpha1.StepDrain || step.StartedAt == nil {
+		return 0
+	}
+	return min(max(asksOfSessions, now.Sub(step.StartedAt.Time)/10), quiet)
+}
+
 // step is the one that the rollout is in, nil where there is none.
 func (s Status) step() *v1alpha1.RolloutStep {
 	if s.Rollout == nil {
