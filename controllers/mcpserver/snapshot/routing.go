@@ -50,7 +50,7 @@ const (
 
 var errNoAddress = errors.New("it has no address")
 
-// proxiesTold is what the proxies of a server have told last, in which rollout, and until when they are not asked again.
+// proxiesTold is what the proxies of a server have told last, in which rollout, and until when none is asked again.
 type proxiesTold struct {
 	routing Routing
 	rollout string
