@@ -163,7 +163,8 @@ func TestWhatACandidateHasLost(t *testing.T) {
 			candidate: func() http.Handler { return plain(http.StatusBadGateway) },
 			incumbent: func() http.Handler { return plain(http.StatusBadGateway) },
 			want: []told{{dnsDenial + 2750*time.Millisecond, v1alpha1.CandidateStatus{
-				Reason: v1alpha1.ReasonNotAnswering, Message: "the backend at port 8080 answers MCP at /mcp with HTTP 502: look at its log",
+				Reason:  v1alpha1.ReasonNotAnswering,
+				Message: "the backend at port 8080 answers MCP at /mcp with HTTP 502: look at its log",
 			}}},
 		},
 		"what gets the calls answers no more once tools are lost": {
