@@ -62,6 +62,8 @@ type Start struct {
 	Revision string
 	// Rollout is the id of the rollout whose candidate it is, empty where it gets the calls.
 	Rollout string
+	// Dropped is how often what a candidate said was dropped, since its pods were not ready: it is asked anew each time.
+	Dropped int
 }
 
 // hasContent reports whether the backend's pods should run this runner's content, whichever revision the StatefulSet

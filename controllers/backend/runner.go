@@ -61,6 +61,9 @@ type Runner struct {
 	rollout          string
 	candidateSeen    *v1alpha1.CandidateStatus
 	pendingCandidate bool
+	// compared is what the last comparison of that rollout's candidate found, and dropped is Start.Dropped.
+	compared v1alpha1.CandidateStatus
+	dropped  int
 	// written are the notable writes of this pass; nextPass is the time until another pass is due without an event, 0 if
 	// none is.
 	written  []apply.Outcome
@@ -115,8 +118,14 @@ func (r *Runner) mine() revision.Revision {
 func (r *Runner) Learn(facts Facts) { r.learned, r.pendingReport = facts, true }
 
 // LearnCandidate takes what was seen of the runner's content while that is a candidate. The next pass reports it, and
-// states the hash.
+// states the hash. Where nothing could be compared, the tools that the last comparison did not find are lost still.
 func (r *Runner) LearnCandidate(seen v1alpha1.CandidateStatus) {
+	switch {
+	case seen.Answers && seen.Reason == v1alpha1.ReasonNotAsked:
+		seen.Lost, seen.LostTools = r.compared.Lost, r.compared.LostTools
+	case seen.Answers:
+		r.compared = seen
+	}
 	r.candidateSeen, r.pendingCandidate = &seen, true
 }
 
@@ -183,16 +192,19 @@ const notReported = "the report could not be made"
 // applyAndReport writes the runner's own content to its slot, if it has one, keeps what is not its own, and reports.
 func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
 	if p.rollout != r.rollout {
-		r.rollout, r.candidateSeen, r.pendingCandidate = p.rollout, nil, false
+		r.rollout, r.candidateSeen, r.pendingCandidate, r.compared = p.rollout, nil, false, v1alpha1.CandidateStatus{}
 	}
 	if p.own == 0 {
 		return r.wait(ctx, w, p, live)
 	}
 	start := r.started(w.slots[p.own].statefulSet)
 	if start != (Start{}) {
-		start.Rollout = p.rollout
+		start.Rollout, start.Dropped = p.rollout, r.dropped
 	} else if p.rollout != "" {
 		// A switch is not to rest on what pods said before they started again: each start is asked anew.
+		if r.candidateSeen != nil {
+			r.dropped++
+		}
 		r.candidateSeen, r.pendingCandidate = nil, true
 	}
 	if wait := r.firstAnswerWait(w, start); wait > 0 {

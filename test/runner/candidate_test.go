@@ -63,6 +63,10 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 	if n := reports(x.steps) + reports(replica); n != 1 || candidate() == nil {
 		t.Errorf("of pods that were asked again %d reports, and %v", n, candidate())
 	}
+	x.runner.LearnCandidate(v1alpha1.CandidateStatus{Answers: true, Reason: v1alpha1.ReasonNotAsked})
+	if n := reports(x.steps); n != 1 || candidate().Lost != 1 {
+		t.Errorf("while what gets the calls is silent %d reports, and of what was lost %v", n, candidate())
+	}
 	x.plan(x.candidate, x.rolls("Acknowledge"))
 	if n := reports(x.steps) + reports(replica); n != 1 || candidate() != nil {
 		t.Errorf("after the switch %d reports, and %v", n, candidate())

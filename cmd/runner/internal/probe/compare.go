@@ -43,7 +43,8 @@ func (p *Prober) Compare(
 	if len(p.Server.NotEnforced) > 0 {
 		return // nothing reaches the backend
 	}
-	told, began, answered := v1alpha1.CandidateStatus{}, time.Now(), time.Time{}
+	told, began := v1alpha1.CandidateStatus{}, time.Now()
+	var answered, silent time.Time // since when the candidate answers, and the content that gets the calls does not
 	pause, rest := firstPause, lastPause
 	for attempt := 1; ; attempt++ {
 		var found v1alpha1.CandidateStatus
@@ -53,6 +54,7 @@ func (p *Prober) Compare(
 			found, err = p.compared(ctx, incumbent)
 			asked = there()
 		}
+		silent = lasting(asked && err != nil && found.Answers, silent)
 		wait := pause
 		pause = min(2*pause, lastPause)
 		switch {
@@ -62,7 +64,7 @@ func (p *Prober) Compare(
 			attempt, began, pause, wait = 0, time.Now(), firstPause, firstPause
 		case err != nil && found.Answers && (told.Lost > 0 || reflect.DeepEqual(found, told)): // what was lost is lost
 			rest, wait = min(2*rest, mostPause), min(2*rest, mostPause)
-		case err != nil && found.Answers && time.Since(began) < incumbentPatience:
+		case err != nil && found.Answers && time.Since(silent) < incumbentPatience:
 		case err != nil && (!lasts(found.Reason, attempt, time.Since(began)) || reflect.DeepEqual(found, told)):
 		case err != nil:
 			log.Info("the candidate cannot be compared", "detail", found.Message, "error",
@@ -74,9 +76,7 @@ func (p *Prober) Compare(
 			return
 		default:
 			attempt, began, pause = 0, time.Now(), firstPause
-			if answered.IsZero() {
-				answered = began
-			}
+			answered = lasting(true, answered)
 			if wait = lastPause; time.Since(answered) < settling {
 				wait = settlePause
 				break
@@ -96,6 +96,17 @@ func (p *Prober) Compare(
 			return
 		}
 	}
+}
+
+// lasting is since when something is so that was found just now, and was so since then; zero where it is not.
+func lasting(is bool, since time.Time) time.Time {
+	switch {
+	case !is:
+		return time.Time{}
+	case since.IsZero():
+		return time.Now()
+	}
+	return since
 }
 
 // compared is what one look shows. The error says that there is more to be seen: why the candidate, or the content that

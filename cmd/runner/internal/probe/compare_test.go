@@ -60,6 +60,12 @@ func barred(found v1alpha1.CandidateStatus) v1alpha1.CandidateStatus {
 // uncompared is what is told of a candidate that answers while what gets the calls does not.
 var uncompared = v1alpha1.CandidateStatus{Answers: true, Reason: v1alpha1.ReasonNotAsked, Message: notCompared}
 
+// silent is what is told of a candidate that answers with an error.
+var silent = v1alpha1.CandidateStatus{
+	Reason:  v1alpha1.ReasonNotAnswering,
+	Message: "the backend at port 8080 answers MCP at /mcp with HTTP 502: look at its log",
+}
+
 // answersBetween answers as a server does from one time on until another, and else with an error.
 func answersBetween(from, until time.Duration, server *mcp.Server) http.Handler {
 	began := time.Now()
@@ -159,13 +165,15 @@ func TestWhatACandidateHasLost(t *testing.T) {
 			incumbent: func() http.Handler { return answersBetween(2*time.Minute, time.Hour, full) },
 			want:      []told{{incumbentPatience + 1750*time.Millisecond, uncompared}, {151750 * time.Millisecond, lost(0)}},
 		},
+		"both answer late": {
+			candidate: func() http.Handler { return answersBetween(2*time.Minute, time.Hour, full) },
+			incumbent: func() http.Handler { return answersBetween(150*time.Second, time.Hour, full) },
+			want:      []told{{dnsDenial + 2750*time.Millisecond, silent}, {151750 * time.Millisecond, lost(0)}},
+		},
 		"neither answers": {
 			candidate: func() http.Handler { return plain(http.StatusBadGateway) },
 			incumbent: func() http.Handler { return plain(http.StatusBadGateway) },
-			want: []told{{dnsDenial + 2750*time.Millisecond, v1alpha1.CandidateStatus{
-				Reason:  v1alpha1.ReasonNotAnswering,
-				Message: "the backend at port 8080 answers MCP at /mcp with HTTP 502: look at its log",
-			}}},
+			want:      []told{{dnsDenial + 2750*time.Millisecond, silent}},
 		},
 		"what gets the calls answers no more once tools are lost": {
 			candidate: func() http.Handler { return over(offering(nil)) },
