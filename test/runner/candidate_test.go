@@ -56,7 +56,7 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 		t.Errorf("of pods that start again %d reports, and %v", n, candidate())
 	}
 	x.fare(workload.Slot2, "echo:2", kit.Runs(), 1)
-	if n := reports(x.steps) + reports(replica); n != 0 || candidate() != nil {
+	if n := reports(x.steps) + reports(replica); n != 0 || candidate() != nil || x.pass().Start.Dropped != 1 {
 		t.Errorf("of pods that have started, and were not asked, %d reports, and %v", n, candidate())
 	}
 	x.runner.LearnCandidate(lost)

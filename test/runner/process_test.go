@@ -162,9 +162,9 @@ func (p *process) saw(text string) {
 	}
 }
 
-// restful is what a runner takes at most of the machine's memory once its start is over, beside its program. It takes
-// 12.5 to 13.5 MiB, and more where what a start took is not given back.
-const restful = detector * 15 << 10 // kilobytes
+// restful is what a runner takes at most of the machine's memory once its start is over, beside its program: 12 to 13.5
+// MiB, and 14.3 to 15 where what the start took is not given back.
+const restful = detector * 14 << 10 // kilobytes
 
 // rests waits until the runner takes no more than that.
 func (p *process) rests() {
