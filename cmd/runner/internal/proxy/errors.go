@@ -36,7 +36,8 @@ const (
 	// call, which may have run; or a subscription began while calls moved to other content. HTTP 503, or an event in its
 	// stream.
 	CodeDraining = -32014
-	// CodeOriginRefused: a browser sent the request from another site. HTTP 403.
+	// CodeOriginRefused: a browser sent the request from another site (HTTP 403), or under a name that is not this
+	// server's (HTTP 421).
 	CodeOriginRefused = -32015
 	// CodeNotServed: no MCP endpoint at this path (HTTP 404), or not with this
 	// method (HTTP 405).

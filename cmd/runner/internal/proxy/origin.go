@@ -1,12 +1,12 @@
 package proxy
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
 // origins decides which browser pages may call.
@@ -36,21 +36,27 @@ func newOrigins(allowed, hosts []string) *origins {
 	return o
 }
 
-// rebound is the refusal of a request under a host name that anybody may have
-// pointed to this address.
-func rebound(r *http.Request) error {
-	return fmt.Errorf("host %q is not a name of this server: write the URL that clients call into spec.proxy.publicURL",
+// rebound is the refusal of a request under a host name that anybody may have pointed to this address. Clients take
+// HTTP 403 for a missing login and hide what it says (docs/adr/0085-a-refusal-that-people-read.md).
+func rebound(r *http.Request) *jsonrpc.Fault {
+	return jsonrpc.Fail(http.StatusMisdirectedRequest, CodeOriginRefused,
+		"HostRefused: host %q is not a name of this server: write the URL that clients call into spec.proxy.publicURL",
 		r.Host)
 }
 
-// check returns why a request is refused. Requests without Origin and
+// foreign is the refusal of what a browser sends for a page that may not call.
+func foreign(format string, args ...any) *jsonrpc.Fault {
+	return jsonrpc.Fail(http.StatusForbidden, CodeOriginRefused, "OriginRefused: "+format, args...)
+}
+
+// check returns why a request is refused, or nil. Requests without Origin and
 // Sec-Fetch-Site do not come from a page in a browser, and pass; but a GET without
 // them may, because browsers say neither in one to the page's own host that is not
 // HTTPS.
-func (o *origins) check(r *http.Request) error {
+func (o *origins) check(r *http.Request) *jsonrpc.Fault {
 	if len(r.Header["Origin"]) > 1 {
 		// The backend might believe another one than the one that is checked here.
-		return errors.New("the request has more than one Origin header: send one")
+		return foreign("the request has more than one Origin header: send one")
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
@@ -64,7 +70,7 @@ func (o *origins) check(r *http.Request) error {
 	}
 	judged := &http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host, URL: r.URL}
 	if err := o.protection.Check(judged); err != nil {
-		return fmt.Errorf("%q is not in spec.proxy.allowedOrigins: %w", origin, err)
+		return foreign("%q is not in spec.proxy.allowedOrigins: %v", origin, err)
 	}
 	if !o.isOwnName(r.Host) {
 		return rebound(r)

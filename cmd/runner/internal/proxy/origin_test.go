@@ -71,6 +71,6 @@ func TestRefusedOriginIsAnswered(t *testing.T) {
 	}
 	other := b.request(http.MethodGet, "/mcp", "")
 	other.Host = "mcp.example.com"
-	wantFault(t, b.do(other), http.StatusForbidden, CodeOriginRefused,
+	wantFault(t, b.do(other), http.StatusMisdirectedRequest, CodeOriginRefused,
 		`host "mcp.example.com" is not a name of this server`)
 }

@@ -51,8 +51,9 @@ const (
 )
 
 // New makes a proxy that serves at once: one target or several, by the path of the MCP endpoint, which is the same at
-// the backend. A request is for it if its path has exactly these bytes: no trailing slash, no dots, no
-// percent-encoding, no redirect. The query is passed on.
+// the backend. A request is for it if its path has exactly these bytes, or one slash more or less at its end: no dots,
+// no percent-encoding, and no redirect, which would name a scheme and a host that the proxy only knows by hearsay. The
+// query is passed on.
 func New(process Process, targets map[string]Config) *Proxy {
 	p := &Proxy{
 		process: process, buffers: newBufferPool(), traffic: newTraffic(), metrics: newMetrics(), started: time.Now(),
@@ -78,13 +79,38 @@ func (p *Proxy) choose(chain func(*target) http.Handler) http.Handler {
 		if p.draining.Load() {
 			w.Header().Set("Connection", "close") // the next call finds another pod
 		}
-		t, served := p.targets[r.URL.Path]
+		path := r.URL.Path
+		t, served := p.targets[path]
+		if !served {
+			path = otherSlash(path)
+			t, served = p.targets[path]
+		}
 		if !served || r.URL.RawPath != "" {
 			Answer(w, jsonrpc.Fail(http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at %s", paths), nil)
 			return
 		}
-		chain(t).ServeHTTP(w, r)
+		chain(t).ServeHTTP(w, at(path, r))
 	})
+}
+
+// otherSlash is a path with a slash at its end, or without the one that it has.
+func otherSlash(path string) string {
+	if without, has := strings.CutSuffix(path, "/"); has {
+		return without
+	}
+	return path + "/"
+}
+
+// at is a request for a path.
+func at(path string, r *http.Request) *http.Request {
+	if r.URL.Path == path {
+		return r
+	}
+	url := *r.URL
+	url.Path = path
+	r = r.WithContext(r.Context())
+	r.URL = &url
+	return r
 }
 
 // ServeHTTP judges a request, passes it on, and counts it.

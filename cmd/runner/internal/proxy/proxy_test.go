@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline/pipelinetest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
 func TestEachEventIsFlushedAlone(t *testing.T) {
@@ -88,7 +89,9 @@ func TestOnlyTheEndpointIsServed(t *testing.T) {
 	b := serve(t, Config{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s reached the backend", r.URL)
 	}))
-	for _, path := range []string{"/", "/mcp/", "/MCP", "/mcp/x", "//mcp", "/x/../mcp", "/%6dcp", "/mcp%2f", "/readyz"} {
+	for _, path := range []string{
+		"/", "", "/mcp//", "/MCP", "/mcp/x", "//mcp", "/x/../mcp", "/%6dcp", "/mcp%2f", "/readyz",
+	} {
 		wantFault(t, b.call(http.MethodPost, path, "{}"), http.StatusNotFound, CodeNotServed, "the MCP endpoint is at /mcp")
 	}
 	for _, method := range []string{http.MethodPut, http.MethodPatch, "TRACE"} {
@@ -96,6 +99,46 @@ func TestOnlyTheEndpointIsServed(t *testing.T) {
 		wantFault(t, response, http.StatusMethodNotAllowed, CodeNotServed, "")
 		if response.Header.Get("Allow") == "" {
 			t.Error("405 without Allow")
+		}
+	}
+}
+
+// A redirect would name a scheme and a host that the proxy knows by hearsay, and clients take HTTP 404 for a wrong
+// server.
+func TestASlashAtTheEndIsNoOtherPath(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.URL.RequestURI())
+	}))
+	if got := text(t, b.call(http.MethodPost, "/mcp/?a=1", "{}")); got != "/mcp?a=1" {
+		t.Errorf("the backend got %q", got)
+	}
+}
+
+// A client takes HTTP 401 alone for a server with a login, and 404 for the end of its session.
+func TestWhoCallsIsJudgedBeforeWhatIsAsked(t *testing.T) {
+	login := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") == "" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	b := serve(t, Config{Authenticate: login, Keys: session.Follow(secretOf(t, "a"), "echo-session", "uid-1")},
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			t.Errorf("%s reached the backend", r.Method)
+		}))
+	for method, known := range map[string]int{
+		http.MethodPost: http.StatusNotFound, http.MethodGet: http.StatusNotFound, http.MethodDelete: http.StatusNotFound,
+		http.MethodPut: http.StatusMethodNotAllowed, http.MethodHead: http.StatusMethodNotAllowed,
+	} {
+		dead := []string{protocol.HeaderSession, "of a session that is not known"}
+		if got := b.call(method, "/mcp", "", dead...).StatusCode; got != http.StatusUnauthorized {
+			t.Errorf("%s without a token: got %d", method, got)
+		}
+		if got := b.call(method, "/mcp", "", append(dead, "Authorization", "Bearer a")...).StatusCode; got != known {
+			t.Errorf("%s with a token: got %d, want %d", method, got, known)
 		}
 	}
 }

@@ -79,6 +79,9 @@ type target struct {
 	// chain is all stages but those of the process, and inside the same without who may call and what, for questions of
 	// the process's own: own are those for the content of its own run config.
 	chain, inside, own http.Handler
+	// unserved answers a request with a method that MCP does not have, after its sender has logged in: a client takes
+	// HTTP 401 alone for a server with a login.
+	unserved http.Handler
 }
 
 // flushInterval is how long a part of an answer of stated length is held back at
@@ -111,6 +114,7 @@ func newTarget(p *Proxy, config Config) *target {
 		t.config.Own = cmp.Or(config.Own, config.Upstream.Hash)
 		t.switchTo(&Upstreams{Active: config.Upstream})
 	}
+	t.unserved = pipeline.Stages{t.track, config.Authenticate}.To(http.HandlerFunc(notServed))
 	t.chain = calls.To(t.pick(false))
 	t.inside, t.own = questions.To(t.pick(false)), questions.To(t.pick(true))
 	return t
@@ -121,14 +125,17 @@ func (t *target) gate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		preflight := t.origins.allow(w, r)
 		if f := t.judge(r); f != nil {
-			if f.Status == http.StatusMethodNotAllowed {
-				w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
-			}
 			Answer(w, f, nil)
 			return
 		}
 		if preflight {
 			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		switch r.Method {
+		case http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions:
+		default:
+			t.unserved.ServeHTTP(w, r)
 			return
 		}
 		w.Header()["Content-Type"] = nil // an answer without one is not given one
@@ -145,22 +152,22 @@ func (t *target) gate(next http.Handler) http.Handler {
 	})
 }
 
+// notServed answers a method that MCP does not have.
+func notServed(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
+	Answer(w, jsonrpc.Fail(http.StatusMethodNotAllowed, CodeNotServed,
+		"NotServed: an MCP endpoint takes POST, GET and DELETE"), nil)
+}
+
 // judge returns what is wrong with a request, or nil.
 func (t *target) judge(r *http.Request) *jsonrpc.Fault {
 	switch {
 	case t.config.Refusal != "":
 		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNotEnforced, "%s", t.config.Refusal)
-	case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodDelete &&
-		r.Method != http.MethodOptions:
-		return jsonrpc.Fail(http.StatusMethodNotAllowed, CodeNotServed,
-			"NotServed: an MCP endpoint takes POST, GET and DELETE")
 	case r.ContentLength > budget.MaxBody:
 		return budget.ErrTooLong
 	}
-	if err := t.origins.check(r); err != nil {
-		return jsonrpc.Fail(http.StatusForbidden, CodeOriginRefused, "OriginRefused: %v", err)
-	}
-	return nil
+	return t.origins.check(r)
 }
 
 // track makes the Call, and has a drain wait for its end.
