@@ -68,7 +68,7 @@ func (s session) post(ctx context.Context, message string) (id, answer string, e
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode >= http.StatusMultipleChoices {
+	if err == nil && (res.StatusCode >= http.StatusMultipleChoices || strings.Contains(string(data), `"error":{`)) {
 		err = fmt.Errorf("HTTP %d with %q", res.StatusCode, data)
 	}
 	return res.Header.Get("Mcp-Session-Id"), string(data), err

@@ -25,6 +25,11 @@ func Modern(header http.Header, m Message) bool {
 	return At(m.Params, "_meta", protocol.MetaVersion) != nil
 }
 
+// Connects reports whether a message is the first that a client says to a server.
+func (m Message) Connects() bool {
+	return m.Method == methodInitialize || m.Method == protocol.MethodDiscover
+}
+
 // NamesModern reports whether the header of a request names the modern era. Without a message nothing else tells.
 func NamesModern(header http.Header) bool {
 	return header.Get(protocol.HeaderVersion) >= protocol.Modern

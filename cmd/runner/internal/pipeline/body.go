@@ -42,14 +42,15 @@ type Body struct {
 	at    int
 	keeps int // how many have asked to keep it
 	state state
-	// dropped is whether nothing is kept, nor the id: there was no room, or the request has ended.
+	// dropped is whether nothing is kept, nor named: there was no room, or the request has ended.
 	dropped bool
 
 	parsed   bool
 	messages []jsonrpc.Message
 	batch    bool
 	err      error
-	id       jsontext.Value // of the call, once it was asked for, or nothing else is kept
+	named    jsonrpc.Message // id and method of the call, once they were asked for, or nothing else is kept
+	touched  bool            // somebody has read of it while it passes, or has closed it
 }
 
 // state is how far a body has come.
@@ -81,7 +82,9 @@ func bounded(c *Call, w http.ResponseWriter, r *http.Request) *Body {
 
 // Made is what the proxy says itself: a message with an id, or nil for one without.
 func Made(text []byte, id jsontext.Value) *Body {
-	return &Body{text: text, whole: true, state: arrived, parsed: true, length: int64(len(text)), id: id}
+	return &Body{
+		text: text, whole: true, state: arrived, parsed: true, length: int64(len(text)), named: jsonrpc.Message{ID: id},
+	}
 }
 
 // setDeadline limits reads of the connection. It must be taken back when the body is read: the server goes on reading,
@@ -174,12 +177,13 @@ func (b *Body) Take() (text []byte, whole bool) {
 	return text, true
 }
 
-// dropText keeps the id alone. The lock is held.
+// dropText keeps id and method alone. The lock is held.
 func (b *Body) dropText() {
 	if b.keeps > 0 {
 		return
 	}
-	b.id = b.idOf().Clone()
+	named := b.nameOf()
+	b.named = jsonrpc.Message{ID: named.ID.Clone(), Method: named.Method}
 	b.text, b.messages, b.at = nil, nil, 0
 	b.giveBack()
 }
@@ -205,6 +209,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
+	b.touched = true
 	b.mu.Unlock()
 	n, err := b.receive(p)
 	b.mu.Lock()
@@ -225,6 +230,7 @@ func (b *Body) Close() error {
 		b.dropText()
 		return nil
 	}
+	b.touched = true
 	return b.from.Close()
 }
 
@@ -276,14 +282,14 @@ func (b *Body) remember(p []byte) {
 	b.text = append(b.text, p[:min(len(p), remembered-len(b.text))]...)
 }
 
-// End lets go of what is kept, also of the id.
+// End lets go of all that is kept.
 func (b *Body) End() {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text, b.messages, b.at, b.id, b.dropped = nil, nil, 0, nil, true
+	b.text, b.messages, b.at, b.named, b.dropped = nil, nil, 0, jsonrpc.Message{}, true
 	b.giveBack()
 }
 
@@ -325,31 +331,44 @@ func (b *Body) Fault(err error) *jsonrpc.Fault {
 	}
 }
 
-// ID is the id of the call. It is nil for what is not one request with an id: notifications, responses, batches, and
-// bodies that have not come, or were too long to be remembered.
-func (b *Body) ID() jsontext.Value {
+// ID is the id of the call, as Call has it.
+func (b *Body) ID() jsontext.Value { return b.Call().ID }
+
+// Call is id and method of the call. The id is nil for what is not one request with an id: notifications, responses,
+// batches, and bodies that have not come, or were too long to be remembered.
+func (b *Body) Call() jsonrpc.Message {
 	if b == nil {
-		return nil
+		return jsonrpc.Message{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.idOf()
+	return b.nameOf()
 }
 
-// idOf is ID, for which a body that passes is parsed once. The lock is held.
-func (b *Body) idOf() jsontext.Value {
-	if b.id != nil || b.dropped {
-		return b.id
+// Unread reports whether nobody has begun to read the body.
+func (b *Body) Unread() bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.touched && !b.whole
+}
+
+// nameOf is Call, for which a body that passes is parsed once. The lock is held.
+func (b *Body) nameOf() jsonrpc.Message {
+	if b.named.ID != nil || b.dropped {
+		return b.named
 	}
 	messages, batch, err := b.messages, b.batch, b.err
 	if !b.parsed {
 		if b.state != arrived || b.length >= remembered || len(b.text) >= remembered {
-			return nil
+			return jsonrpc.Message{}
 		}
 		messages, batch, err = jsonrpc.Parse(b.text)
 	}
 	if err == nil && !batch && len(messages) > 0 && messages[0].Call() {
-		b.id = messages[0].ID
+		b.named = jsonrpc.Message{ID: messages[0].ID, Method: messages[0].Method}
 	}
-	return b.id
+	return b.named
 }

@@ -134,7 +134,9 @@ func TestCallsOverTheBudgetEndInAnError(t *testing.T) {
 	<-started
 
 	done := b.drain(quick)
-	wantFault(t, <-silent, http.StatusServiceUnavailable, CodeDraining, "shutting down")
+	if got, want := text(t, <-silent), string(errDraining.Response([]byte("1"))); got != want {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
 	want := "data: 1\n\nevent: message\ndata: " + string(errDraining.Response([]byte("2"))) + "\n\n"
 	if got := text(t, streaming); got != want {
 		t.Errorf("got %q\nwant %q", got, want)

@@ -17,6 +17,7 @@ type Unsent interface{ Unsent(err error) }
 // fail answers a call that got no response from the backend.
 func (t *target) fail(w http.ResponseWriter, r *http.Request, err error) {
 	flight := flightOf(r.Context())
+	flight.says(false)
 	if f := t.why(flight, err); f != nil {
 		if asks, is := w.(Unsent); is && unsent(err) {
 			asks.Unsent(err)

@@ -96,7 +96,7 @@ func TestARedirectOfTheBackendIsNamed(t *testing.T) {
 			}
 			continue
 		}
-		if body := text(t, response); response.StatusCode != http.StatusBadGateway || !strings.Contains(body, tc.says) ||
+		if body := text(t, response); response.StatusCode != http.StatusOK || !strings.Contains(body, tc.says) ||
 			!strings.Contains(body, `"reason":"NotMCP"`) {
 			t.Errorf("%s: HTTP %d %s", name, response.StatusCode, body)
 		}

@@ -33,6 +33,8 @@ type flight struct {
 	// it has gone to a backend, or may have.
 	of   *flight
 	sent atomic.Bool
+	// theirs says that what comes of it is the backend's own word, and not the proxy's nor a bridge's.
+	theirs atomic.Bool
 	// inside says that it is a question of the process's own. Use is that of the content where it is counted, nil for
 	// none: counted as a call, and visits as one of a session.
 	inside  bool
@@ -49,6 +51,7 @@ type flight struct {
 	// What later stages report to earlier ones.
 
 	denied   bool      // its calls are answered by Deny
+	failed   int       // the status for which the call is answered with HTTP 200, 0 for none
 	leave    func()    // gives the caller's place back; nil where it has none
 	takeover *takeover // nil where the stream stays with net/http
 	leads    string    // the path to which the backend has led the request; empty for none

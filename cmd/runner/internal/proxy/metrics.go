@@ -30,7 +30,8 @@ func newMetrics() metrics {
 			Name: "freehold_proxy_requests_total",
 			Help: "Requests by HTTP method, and by what the client got: the HTTP status, aborted (an answer that broke off), " +
 				"left (the client left before the end of its answer), denied (by policies, or because of who calls) or other (a " +
-				"status that HTTP does not define).",
+				"status that HTTP does not define). A call that is answered with an error of the proxy's or of a bridge's, in " +
+				"place of a status of 429 or 5xx, counts by that status.",
 		}, []string{"method", "code"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "freehold_proxy_call_duration_seconds",
@@ -77,6 +78,7 @@ type outcome struct {
 	began   time.Time
 	status  int  // 0 while nothing is written
 	denied  bool // by policies, or because of who calls
+	failed  int  // the status for which a call was answered, 0 for none
 	whole   bool // the handler has returned
 }
 
@@ -139,6 +141,8 @@ func (o *outcome) code() string {
 		return codeAborted
 	case o.denied:
 		return codeDenied
+	case o.failed > 0:
+		return strconv.Itoa(o.failed)
 	case o.status == 0:
 		return strconv.Itoa(http.StatusOK) // what net/http sends for nothing
 	case http.StatusText(o.status) == "":

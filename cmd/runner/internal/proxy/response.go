@@ -15,6 +15,7 @@ import (
 func (t *target) response(response *http.Response) error {
 	f := flightOf(response.Request.Context())
 	to := f.route.to
+	f.says(!to.Bridged && ofTransport(response.StatusCode))
 	switch {
 	case response.StatusCode == http.StatusSwitchingProtocols:
 		return errors.New("the backend switched protocols unasked")

@@ -93,7 +93,7 @@ func newTarget(p *Proxy, config Config) *target {
 	t := &target{proxy: p, config: config, origins: newOrigins(config.AllowedOrigins, config.Hosts)}
 	// A call meets the stages in this order (docs/maintainers/call.md): these, then those of the upstream that pick picks,
 	// which each lane has once.
-	calls := pipeline.Stages{t.gate, t.track, config.Authenticate, t.admit, config.Authorize}
+	calls := pipeline.Stages{t.gate, t.track, config.Authenticate, t.answerFailures, t.admit, config.Authorize}
 	questions := pipeline.Stages{t.gate, t.track, insider}
 	t.behindPick = func(to *Upstream) pipeline.Stages {
 		return pipeline.Stages{t.translate(to), t.route(to.lane), offerTakeover}
@@ -193,7 +193,7 @@ func (t *target) track(next http.Handler) http.Handler {
 			}
 		}()
 		next.ServeHTTP(w, r.WithContext(call.In(f.ctx)))
-		counted.denied = f.denied
+		counted.denied, counted.failed = f.denied, f.failed
 		if taken = t.takeOver(o, f); taken {
 			counted.status = http.StatusOK
 		}
