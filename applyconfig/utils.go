@@ -68,6 +68,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.OIDCConfigReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OIDCIssuer"):
 		return &apisv1alpha1.OIDCIssuerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProxyProbe"):
+		return &apisv1alpha1.ProxyProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxyService"):
 		return &apisv1alpha1.ProxyServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxySpec"):

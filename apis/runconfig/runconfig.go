@@ -227,6 +227,18 @@ type Proxy struct {
 	GraceSeconds int32 `json:"graceSeconds,omitempty"`
 	// NoAudit keeps the decisions of these two out of the log.
 	NoAudit bool `json:"noAudit,omitempty"`
+	// Probe is how the proxy asks a server that has answered; nil for the runner's defaults.
+	Probe *Probe `json:"probe,omitempty"`
+}
+
+// Probe is how a server is asked whether it answers still. What is absent, or 0 but for the period, is the default.
+type Probe struct {
+	// PeriodSeconds is how often; 0 for never.
+	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
+	// TimeoutSeconds is how long an answer may take.
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+	// FailureThreshold is how many questions in a row may have no answer.
+	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 }
 
 // Authentication says which tokens let a caller in.

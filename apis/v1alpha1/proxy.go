@@ -80,6 +80,12 @@ type ProxySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 3600",message="write how many seconds calls get to end, 15 to 3600"
 	TerminationGracePeriodSeconds int32 `json:"terminationGracePeriodSeconds,omitempty"`
 
+	// probe is how the proxy asks the MCP server whether it answers still, once it has
+	// answered. Where that fails, Ready is False, and says why. A server with stdio and a
+	// process for each session is not asked: each question would start a process.
+	// +optional
+	Probe *ProxyProbe `json:"probe,omitempty"`
+
 	// service configures the Service NAME-proxy, which clients call.
 	// +optional
 	Service *ProxyService `json:"service,omitempty"`
@@ -111,6 +117,32 @@ const (
 	AuditEnabled  Audit = "Enabled"
 	AuditDisabled Audit = "Disabled"
 )
+
+// ProxyProbe is how the proxy asks an MCP server whether it answers still.
+type ProxyProbe struct {
+	// periodSeconds is how many seconds pass between two questions of a pod of the proxy,
+	// up to 3600. The default is 30, and 300 for an MCPRemoteProxy. 0 asks none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 3600",message="write how many seconds pass between two questions, up to 3600, or 0 for no questions"
+	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
+
+	// timeoutSeconds is how many seconds an answer may take, from 1 to 60. The default is 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=60
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 60",message="write how many seconds an answer may take, 1 to 60"
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+
+	// failureThreshold is how many questions in a row may fail before Ready says so, from 1
+	// to 10. The default is 3. One answer makes Ready True again.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10",message="write how many questions in a row may fail, 1 to 10"
+	FailureThreshold int32 `json:"failureThreshold,omitempty"`
+}
 
 // ProxyService configures the Service in front of the proxy.
 type ProxyService struct {

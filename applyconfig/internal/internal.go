@@ -1973,6 +1973,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: sub
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.ProxyProbe
+  map:
+    fields:
+    - name: failureThreshold
+      type:
+        scalar: numeric
+    - name: periodSeconds
+      type:
+        scalar: numeric
+    - name: timeoutSeconds
+      type:
+        scalar: numeric
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.ProxyService
   map:
     fields:
@@ -2009,6 +2021,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 8000
+    - name: probe
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ProxyProbe
     - name: publicURL
       type:
         scalar: string

@@ -126,6 +126,12 @@ func proxy(spec *v1alpha1.ProxyWorkloadSpec) runconfig.Proxy {
 	p.NoAudit = spec.Proxy.Audit == v1alpha1.AuditDisabled
 	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
 	p.AllowedOrigins = Sorted(spec.Proxy.AllowedOrigins)
+	if probe := spec.Proxy.Probe; probe != nil && *probe != (v1alpha1.ProxyProbe{}) {
+		p.Probe = &runconfig.Probe{
+			PeriodSeconds: probe.PeriodSeconds, TimeoutSeconds: probe.TimeoutSeconds,
+			FailureThreshold: probe.FailureThreshold,
+		}
+	}
 	return p
 }
 

@@ -49,6 +49,10 @@ type ProxySpecApplyConfiguration struct {
 	// their way: the first 5 of these also take new calls, until every node knows
 	// that the pod ends. Raise it for tools that take longer.
 	TerminationGracePeriodSeconds *int32 `json:"terminationGracePeriodSeconds,omitempty"`
+	// probe is how the proxy asks the MCP server whether it answers still, once it has
+	// answered. Where that fails, Ready is False, and says why. A server with stdio and a
+	// process for each session is not asked: each question would start a process.
+	Probe *ProxyProbeApplyConfiguration `json:"probe,omitempty"`
 	// service configures the Service NAME-proxy, which clients call.
 	Service *ProxyServiceApplyConfiguration `json:"service,omitempty"`
 	// resources are the compute resources of the proxy's container. The default
@@ -125,6 +129,14 @@ func (b *ProxySpecApplyConfiguration) WithAudit(value apisv1alpha1.Audit) *Proxy
 // If called multiple times, the TerminationGracePeriodSeconds field is set to the value of the last call.
 func (b *ProxySpecApplyConfiguration) WithTerminationGracePeriodSeconds(value int32) *ProxySpecApplyConfiguration {
 	b.TerminationGracePeriodSeconds = &value
+	return b
+}
+
+// WithProbe sets the Probe field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Probe field is set to the value of the last call.
+func (b *ProxySpecApplyConfiguration) WithProbe(value *ProxyProbeApplyConfiguration) *ProxySpecApplyConfiguration {
+	b.Probe = value
 	return b
 }
 

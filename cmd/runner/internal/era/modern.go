@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -142,8 +143,11 @@ func (t *Translator) current(r *http.Request, p profile) (*held, error) {
 		defer cancel()
 		answer, err := t.ask(ctx, r, request(t.newID(), "ping", jsonrpc.Object{}), h.session.header())
 		switch {
-		case err != nil || answer.status < http.StatusBadRequest:
-			return h, nil
+		case errors.Is(err, context.DeadlineExceeded), err == nil && answer.status < http.StatusBadRequest:
+			return h, nil // one that serves calls one by one may be busy
+		case err != nil:
+			t.sessions.put(h)
+			return nil, fmt.Errorf("it does not answer a ping: %w", err)
 		case inconclusive(answer.status):
 			t.sessions.put(h)
 			return nil, &refusedError{answer}

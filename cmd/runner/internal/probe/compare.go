@@ -164,11 +164,11 @@ func (p *Prober) tools(ctx context.Context) (tools map[string]arguments, said co
 	client, err := p.begin(ctx)
 	defer client.end()
 	if r := client.last.Load(); err != nil && r.barred() {
-		return nil, conditions.True(v1alpha1.ReasonAnswers, r.bar()), nil
+		return nil, keptOut(r), nil
 	}
 	if err != nil {
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
-		return nil, unanswered(p.Server, client.last.Load(), err), err
+		return nil, unanswered(p.Server, client.last.Load(), err, askTime(p.Server)), err
 	}
 	tools = map[string]arguments{}
 	offers := client.session.InitializeResult().Capabilities

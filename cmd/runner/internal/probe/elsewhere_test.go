@@ -202,7 +202,7 @@ func TestAServerElsewhereIsAskedAgain(t *testing.T) {
 			}
 			sdk.ServeHTTP(w, r)
 		}))
-		s.Server.Remote = &runconfig.Remote{}
+		s.Server.Remote, s.Server.Proxy.Probe = &runconfig.Remote{}, nil
 		ctx, cancel := context.WithCancel(t.Context())
 		var told []metav1.ConditionStatus
 		s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) {

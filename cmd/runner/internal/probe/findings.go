@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,9 +62,9 @@ func namesOf(run runconfig.Target) names {
 }
 
 // unanswered says why no session came about: what answered, and what to write
-// instead. The words hold nothing that differs from one asking to the next. A server elsewhere that is down is told
+// instead. Within is how long it had. The words hold nothing that differs from one asking to the next. A server elsewhere that is down is told
 // apart from one that is up and refuses.
-func unanswered(run runconfig.Target, r *reply, err error) conditions.Finding {
+func unanswered(run runconfig.Target, r *reply, err error, within time.Duration) conditions.Finding {
 	is, elsewhere := namesOf(run), run.Remote != nil
 	notAnswering := func(format string, args ...any) conditions.Finding {
 		return conditions.False(v1alpha1.ReasonNotAnswering, is.at+fmt.Sprintf(format, args...))
@@ -71,8 +72,8 @@ func unanswered(run runconfig.Target, r *reply, err error) conditions.Finding {
 	switch {
 	case errors.Is(err, errTooMuch):
 		return conditions.False(v1alpha1.ReasonNotMCP, is.at+" answers MCP at length: "+errTooMuch.Error())
-	case r.from == nobody && errors.Is(err, context.DeadlineExceeded):
-		return notAnswering(" does not answer MCP%s within %s%s", is.path, askTime(run), is.log)
+	case (r.from == nobody || r.begun()) && errors.Is(err, context.DeadlineExceeded):
+		return notAnswering(" does not answer MCP%s within %s%s", is.path, within, is.log)
 	case r.from == nobody:
 		return notAnswering(" does not answer%s", is.port)
 	case r.from == theBridge:

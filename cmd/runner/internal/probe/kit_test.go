@@ -47,12 +47,13 @@ func inMemory(t *testing.T, handler http.Handler) *bench {
 	return &bench{Prober: asks(door.Dial)}
 }
 
+// asks asks until it has an answer.
 func asks(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Prober {
 	return &Prober{
 		Endpoint: "http://echo-proxy.team.svc:8000/mcp", Dial: dial,
 		Server: runconfig.Target{
 			Server:  runconfig.Server{Namespace: "team", Name: "echo"},
-			Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
+			Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp", Probe: &runconfig.Probe{PeriodSeconds: new(int32)}},
 		},
 	}
 }

@@ -46,9 +46,6 @@ const (
 	maxName = 1024
 )
 
-// askAgain is how often a server that runs elsewhere is asked once it has answered.
-const askAgain = time.Minute
-
 // Prober asks one server.
 type Prober struct {
 	// Server is what is asked, as the run config has it.
@@ -65,9 +62,9 @@ type Prober struct {
 	oneEraSince atomic.Int64
 }
 
-// Ask asks the server until it has answered or ctx ends. It tells what it learned, and before that why nothing could
-// be, each time that it is another reason. A server that runs elsewhere sends no event when it goes or changes: it is
-// asked until ctx ends.
+// Ask asks the server until ctx ends: what it is until it has answered, and then whether it answers still. It tells what
+// it learned, and why nothing could be, each time that it is another reason. A server that runs elsewhere sends no event
+// when it changes: it is asked what it is each time.
 func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend.Facts)) {
 	if len(p.Server.NotEnforced) > 0 {
 		return // nothing reaches the backend
@@ -86,18 +83,23 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 		case errors.Is(err, errOneEra):
 			attempt, pause, wait = 0, firstPause, time.Second
 		case err == nil && p.Server.Remote == nil && partial(facts) && attempt < patience:
-			// Asked for while a pod ended, for example. Nothing is asked once this has been told.
+			// Asked for while a pod ended, for example. The lists are not asked for again once this has been told.
 		case err == nil && p.Server.Remote == nil:
 			tell(facts)
-			return
+			if !p.watch(ctx, logger, facts.Answers, tell) {
+				return
+			}
+			told, attempt, began, pause, wait = backend.Facts{}, 0, time.Now(), firstPause, 0
 		case err == nil:
 			if !reflect.DeepEqual(facts, told) {
 				told = facts
 				tell(facts)
 			}
-			attempt, began, pause, wait = 0, time.Now(), firstPause, askAgain
+			if attempt, began, pause, wait = 0, time.Now(), firstPause, watchingOf(p.Server).pause(); wait == 0 {
+				return
+			}
 		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
-			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error",
+			logger.Info(doesNotAnswer, "detail", facts.Answers.Message, "error",
 				printable.Line(err.Error(), maxName))
 			told = facts
 			tell(facts)
@@ -109,6 +111,9 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 		}
 	}
 }
+
+// doesNotAnswer is the line that says so.
+const doesNotAnswer = "the backend does not answer MCP"
 
 // partial reports whether MCP answers and a list that is offered could not be read.
 func partial(f backend.Facts) bool {
@@ -156,11 +161,11 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 	client, err := p.begin(ctx)
 	defer client.end()
 	if r := client.last.Load(); err != nil && p.Server.Remote == nil && r.barred() {
-		return backend.Facts{Answers: conditions.True(v1alpha1.ReasonAnswers, r.bar())}, nil
+		return backend.Facts{Answers: keptOut(r)}, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
-		return backend.Facts{Answers: unanswered(p.Server, client.last.Load(), err)}, err
+		return backend.Facts{Answers: unanswered(p.Server, client.last.Load(), err, askTime(p.Server))}, err
 	}
 	session := client.session
 	hello := session.InitializeResult()
@@ -171,7 +176,7 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 		hello = begun
 	}
 	facts := backend.Facts{
-		Answers:          conditions.True(v1alpha1.ReasonAnswers, answered(p.Server)),
+		Answers:          answers(p.Server),
 		ProtocolVersions: seen,
 	}
 	if who := hello.ServerInfo; who != nil {
@@ -190,7 +195,7 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 		// The proxy may have answered the beginning itself, from what it knew.
 		if r := client.last.Load(); r.from == nobody || r.status >= http.StatusBadRequest {
 			err := fmt.Errorf("asking the server: %w", cmp.Or(client.explain(ctx.Err()), errNoList))
-			return backend.Facts{Answers: unanswered(p.Server, r, err)}, err
+			return backend.Facts{Answers: unanswered(p.Server, r, err, askTime(p.Server))}, err
 		}
 	}
 	return facts, oneEra
@@ -198,12 +203,15 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 
 var errNoList = errors.New("a list that it offers is not answered")
 
-func answered(run runconfig.Target) string {
+// answers is what is said of a server that answers MCP, and keptOut of one that does not let the runner in.
+func answers(run runconfig.Target) conditions.Finding {
 	if run.Remote != nil {
-		return "the server at spec.url answers MCP"
+		return conditions.True(v1alpha1.ReasonAnswers, "the server at spec.url answers MCP")
 	}
-	return "the backend answers MCP"
+	return conditions.True(v1alpha1.ReasonAnswers, "the backend answers MCP")
 }
+
+func keptOut(r *reply) conditions.Finding { return conditions.True(v1alpha1.ReasonAnswers, r.bar()) }
 
 // asksNothing has a server know that its client answers nothing, so that no stream is held open for its questions.
 var asksNothing = &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}

@@ -114,6 +114,11 @@ func (r *reply) refused() bool {
 		r.status != http.StatusNotFound && r.status != http.StatusMethodNotAllowed
 }
 
+// begun reports whether there is an answer of a type that MCP has, of which no error is known.
+func (r *reply) begun() bool {
+	return r.from == theBackend && r.status == http.StatusOK && r.code == 0 && (r.media == media.JSON || r.media == media.Events)
+}
+
 // stays reports whether an answer that refuses a session is the same the next moment: of a backend that has none for
 // this client, or of a proxy without a key for their ids.
 func (r *reply) stays() bool {

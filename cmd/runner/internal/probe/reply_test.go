@@ -90,7 +90,7 @@ func TestWhoAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.reply.from = tc.reply.source(run.Bridged())
-			if got := unanswered(run, &tc.reply, nil).Message; !strings.Contains(got, tc.says) {
+			if got := unanswered(run, &tc.reply, nil, askTimeout).Message; !strings.Contains(got, tc.says) {
 				t.Errorf("%q does not have %q", got, tc.says)
 			}
 		})
