@@ -173,7 +173,7 @@ func TestFactsThatAreReported(t *testing.T) {
 	}
 }
 
-func TestThatMCPAnswersIsSaidOfThisContentAndStays(t *testing.T) {
+func TestThatMCPAnswersIsSaidOfThisContent(t *testing.T) {
 	yes, no, other := conditions.True("Answers", ""), conditions.False("NotMCP", "HTTP 404"),
 		conditions.False("NotMCP", "HTTP 405")
 	unknown := conditions.Finding{Status: metav1.ConditionUnknown, Reason: "NotAsked", Message: (&Runner{}).notAsked()}
@@ -189,12 +189,13 @@ func TestThatMCPAnswersIsSaidOfThisContentAndStays(t *testing.T) {
 		"it does not":                       {3, unknown, no, false, no},
 		"it does now":                       {3, no, yes, false, yes},
 		"it does, and a replica erred late": {3, no, yes, true, yes},
-		"a later failure":                   {3, yes, no, false, yes},
-		"it fails otherwise":                {3, no, other, false, other},
-		"a replica was told otherwise":      {3, no, other, true, no},
-		"told, and erased":                  {3, conditions.Finding{}, no, true, no},
-		"what stands is of older content":   {2, yes, conditions.Finding{}, false, unknown},
-		"news, and older content's stands":  {2, yes, no, false, no},
+		"a later failure":                   {3, yes, no, false, no},
+		"a failure that was told, and a replica that is answered": {3, yes, no, true, yes},
+		"it fails otherwise":               {3, no, other, false, other},
+		"a replica was told otherwise":     {3, no, other, true, no},
+		"told, and erased":                 {3, conditions.Finding{}, no, true, no},
+		"what stands is of older content":  {2, yes, conditions.Finding{}, false, unknown},
+		"news, and older content's stands": {2, yes, no, false, no},
 	} {
 		r := runner(t)
 		r.Learn(Facts{Answers: tc.learned})

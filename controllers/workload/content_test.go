@@ -137,6 +137,9 @@ var changes = map[string]struct {
 	"spec.proxy.audit": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Proxy.Audit = v1alpha1.AuditDisabled
 	}},
+	"spec.proxy.probe": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
+		s.Spec.Proxy.Probe = &v1alpha1.ProxyProbe{PeriodSeconds: new(int32(0))}
+	}},
 	"spec.proxy.terminationGracePeriodSeconds": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Proxy.TerminationGracePeriodSeconds = 90
 	}},

@@ -11,9 +11,9 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// TestArgoSaysWhatARolloutDoes: Argo CD says Progressing while content comes up beside what serves, and Degraded at once
-// of a rollout that is held or has failed, while what serves keeps the calls; an approval by Git, and a commit that goes
-// back, make it Healthy.
+// TestArgoSaysWhatARolloutDoes: Argo CD says Progressing while content comes up beside what serves, and Degraded at
+// once of a rollout that is held or has failed, while what serves keeps the calls; an approval by Git, and a commit
+// that goes back, make it Healthy.
 func TestArgoSaysWhatARolloutDoes(t *testing.T) {
 	a := newArgo(t)
 	a.repo.edit(base+"notes.yaml", "spec:\n", "spec:\n  rollout: {strategy: Successive, sessionsEnd: 0s}\n")

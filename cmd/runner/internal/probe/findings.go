@@ -61,9 +61,9 @@ func namesOf(run runconfig.Target) names {
 	}
 }
 
-// unanswered says why no session came about: what answered, and what to write
-// instead. Within is how long it had. The words hold nothing that differs from one asking to the next. A server elsewhere that is down is told
-// apart from one that is up and refuses.
+// unanswered says why no session came about: what answered, and what to write instead. Within is how long it had. The
+// words hold nothing that differs from one asking to the next. A server elsewhere that is down is told apart from one
+// that is up and refuses.
 func unanswered(run runconfig.Target, r *reply, err error, within time.Duration) conditions.Finding {
 	is, elsewhere := namesOf(run), run.Remote != nil
 	notAnswering := func(format string, args ...any) conditions.Finding {

@@ -53,7 +53,8 @@ func asks(dial func(ctx context.Context, network, address string) (net.Conn, err
 		Endpoint: "http://echo-proxy.team.svc:8000/mcp", Dial: dial,
 		Server: runconfig.Target{
 			Server:  runconfig.Server{Namespace: "team", Name: "echo"},
-			Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp", Probe: &runconfig.Probe{PeriodSeconds: new(int32)}},
+			Backend: runconfig.Backend{Port: 8080, Path: "/mcp"},
+			Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp", Probe: &runconfig.Probe{PeriodSeconds: new(int32)}},
 		},
 	}
 }

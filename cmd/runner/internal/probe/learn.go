@@ -62,9 +62,9 @@ type Prober struct {
 	oneEraSince atomic.Int64
 }
 
-// Ask asks the server until ctx ends: what it is until it has answered, and then whether it answers still. It tells what
-// it learned, and why nothing could be, each time that it is another reason. A server that runs elsewhere sends no event
-// when it changes: it is asked what it is each time.
+// Ask asks the server until ctx ends: what it is until it has answered, and then whether it answers still. It tells
+// what it learned, and why nothing could be, each time that it is another reason. A server that runs elsewhere sends no
+// event when it changes: it is asked what it is each time.
 func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend.Facts)) {
 	if len(p.Server.NotEnforced) > 0 {
 		return // nothing reaches the backend
@@ -99,7 +99,7 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 				return
 			}
 		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
-			logger.Info(doesNotAnswer, "detail", facts.Answers.Message, "error",
+			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error",
 				printable.Line(err.Error(), maxName))
 			told = facts
 			tell(facts)
@@ -111,9 +111,6 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 		}
 	}
 }
-
-// doesNotAnswer is the line that says so.
-const doesNotAnswer = "the backend does not answer MCP"
 
 // partial reports whether MCP answers and a list that is offered could not be read.
 func partial(f backend.Facts) bool {

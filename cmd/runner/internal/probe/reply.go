@@ -116,7 +116,8 @@ func (r *reply) refused() bool {
 
 // begun reports whether there is an answer of a type that MCP has, of which no error is known.
 func (r *reply) begun() bool {
-	return r.from == theBackend && r.status == http.StatusOK && r.code == 0 && (r.media == media.JSON || r.media == media.Events)
+	return r.from == theBackend && r.status == http.StatusOK && r.code == 0 &&
+		(r.media == media.JSON || r.media == media.Events)
 }
 
 // stays reports whether an answer that refuses a session is the same the next moment: of a backend that has none for

@@ -15,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
-// What spec.proxy.probe is where it does not say otherwise. A server that runs elsewhere is asked rarely: others run it,
-// and count who calls.
+// What spec.proxy.probe is where it does not say otherwise. A server that runs elsewhere is asked rarely: others run
+// it, and count who calls.
 const (
 	defaultPeriod       = 30 * time.Second
 	defaultRemotePeriod = 5 * time.Minute
@@ -87,7 +87,7 @@ func (p *Prober) watch(
 			if failed++; failed < set.failures {
 				continue
 			}
-			logger.Info(doesNotAnswer, "detail", found.Message)
+			logger.Info("the backend does not answer MCP any more", "detail", found.Message)
 			told, failed = found, 0
 			tell(backend.Facts{Answers: found})
 		}

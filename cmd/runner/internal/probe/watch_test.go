@@ -38,13 +38,22 @@ func TestABackendThatHasAnsweredIsAskedOn(t *testing.T) {
 		// want is what is told: reasons, and how many questions had been asked.
 		want []string
 	}{
-		"it hangs":                 {hangs, 4, []string{"Answers", "NotAnswering at 3", "Answers at 5"}},
-		"it hangs for a moment":    {hangs, 2, []string{"Answers"}},
-		"it hangs in a stream":     {begins(hangs), 3, []string{"Answers", "NotAnswering at 3", "Answers at 4"}},
-		"it fails":                 {plain(http.StatusInternalServerError).ServeHTTP, 3, []string{"Answers", "NotAnswering at 3", "Answers at 4"}},
-		"it is a page":             {answer(http.StatusOK, "Content-Type", "text/html", "<p>").ServeHTTP, 3, []string{"Answers", "NotMCP at 3", "Answers at 4"}},
-		"it refuses the Host":      {plain(http.StatusMisdirectedRequest).ServeHTTP, 3, []string{"Answers", "NotMCP at 3", "Answers at 4"}},
-		"it wants credentials now": {plain(http.StatusUnauthorized).ServeHTTP, 3, []string{"Answers", "Answers at 3", "Answers at 4"}},
+		"it hangs":              {hangs, 4, []string{"Answers", "NotAnswering at 3", "Answers at 5"}},
+		"it hangs for a moment": {hangs, 2, []string{"Answers"}},
+		"it hangs in a stream":  {begins(hangs), 3, []string{"Answers", "NotAnswering at 3", "Answers at 4"}},
+		"it fails": {
+			plain(http.StatusInternalServerError).ServeHTTP, 3, []string{"Answers", "NotAnswering at 3", "Answers at 4"},
+		},
+		"it is a page": {
+			answer(http.StatusOK, "Content-Type", "text/html", "<p>").ServeHTTP, 3,
+			[]string{"Answers", "NotMCP at 3", "Answers at 4"},
+		},
+		"it refuses the Host": {
+			plain(http.StatusMisdirectedRequest).ServeHTTP, 3, []string{"Answers", "NotMCP at 3", "Answers at 4"},
+		},
+		"it wants credentials": {
+			plain(http.StatusUnauthorized).ServeHTTP, 3, []string{"Answers", "Answers at 3", "Answers at 4"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,10 +103,10 @@ func begins(then http.HandlerFunc) http.HandlerFunc {
 
 // TestWhoIsNotAskedOn: with a period of 0 nobody is, and no server of which each question would start a process.
 func TestWhoIsNotAskedOn(t *testing.T) {
-	never := int32(0)
+	never := &runconfig.Probe{PeriodSeconds: new(int32(0))}
 	for name, run := range map[string]runconfig.Target{
-		"a period of 0":              {Proxy: runconfig.Proxy{Probe: &runconfig.Probe{PeriodSeconds: &never}}},
-		"that of a server elsewhere": {Remote: &runconfig.Remote{}, Proxy: runconfig.Proxy{Probe: &runconfig.Probe{PeriodSeconds: &never}}},
+		"a period of 0":              {Proxy: runconfig.Proxy{Probe: never}},
+		"that of a server elsewhere": {Remote: &runconfig.Remote{}, Proxy: runconfig.Proxy{Probe: never}},
 		"a process for each session": {Backend: runconfig.Backend{Bridge: &runconfig.Bridge{Sessions: 1}}},
 	} {
 		if is := watchingOf(run); is.period != 0 || is.pause() != 0 {
@@ -134,8 +143,8 @@ func (c *counts) of(method string) int {
 	return c.all[method]
 }
 
-// TestAQuestionCostsABackendOneMessage: behind the proxy a modern backend is asked server/discover, and a legacy one for
-// a ping in the session that the proxy holds; no session is begun for it.
+// TestAQuestionCostsABackendOneMessage: behind the proxy a modern backend is asked server/discover, and a legacy one
+// for a ping in the session that the proxy holds; no session is begun for it.
 func TestAQuestionCostsABackendOneMessage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options  mcp.StreamableHTTPOptions
