@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -143,11 +142,8 @@ func (t *Translator) current(r *http.Request, p profile) (*held, error) {
 		defer cancel()
 		answer, err := t.ask(ctx, r, request(t.newID(), "ping", jsonrpc.Object{}), h.session.header())
 		switch {
-		case errors.Is(err, context.DeadlineExceeded), err == nil && answer.status < http.StatusBadRequest:
-			return h, nil // one that serves calls one by one may be busy
-		case err != nil:
-			t.sessions.put(h)
-			return nil, fmt.Errorf("it does not answer a ping: %w", err)
+		case err != nil || answer.status < http.StatusBadRequest:
+			return h, nil
 		case inconclusive(answer.status):
 			t.sessions.put(h)
 			return nil, &refusedError{answer}

@@ -157,16 +157,19 @@ func TestAQuestionCostsABackendOneMessage(t *testing.T) {
 			t.Parallel()
 			server := mcp.NewServer(&mcp.Implementation{Name: "b", Version: "1"}, nil)
 			sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &tc.options)
-			asked, hangs := &counts{all: map[string]int{}}, new(atomic.Bool)
+			asked, hangs, breaks := &counts{all: map[string]int{}}, new(atomic.Bool), new(atomic.Bool)
 			s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				var m struct{ Method string }
 				if json.Unmarshal(body, &m) == nil {
 					asked.add(m.Method)
 				}
-				if hangs.Load() {
+				switch {
+				case hangs.Load():
 					<-r.Context().Done()
 					return
+				case breaks.Load():
+					panic(http.ErrAbortHandler)
 				}
 				r.Body = io.NopCloser(bytes.NewReader(body))
 				sdk.ServeHTTP(w, r)
@@ -194,6 +197,10 @@ func TestAQuestionCostsABackendOneMessage(t *testing.T) {
 			hangs.Store(false)
 			if facts := <-told; facts.Answers != answers(s.Server) || facts.Server == nil {
 				t.Errorf("of one that answers again it tells %+v", facts)
+			}
+			breaks.Store(true)
+			if facts := <-told; facts.Answers.Reason != "NotAnswering" {
+				t.Errorf("of one that breaks connections off it tells %+v", facts.Answers)
 			}
 		})
 	}
