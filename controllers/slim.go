@@ -261,8 +261,8 @@ func containerStates(of []corev1.ContainerStatus) (small []corev1.ContainerStatu
 			continue
 		}
 		small = append(small, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: c.Ready, State: c.State,
-			LastTerminationState: c.LastTerminationState,
+			Name: c.Name, Image: c.Image, ImageID: truncated(conditions.ImageDigest(c.ImageID)), Ready: c.Ready,
+			State: c.State, LastTerminationState: c.LastTerminationState,
 		})
 	}
 	return small

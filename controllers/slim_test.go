@@ -329,7 +329,10 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 				Name: "first", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}},
 			}},
 			ContainerStatuses: []corev1.ContainerStatus{
-				{Name: "proxy", Image: "i", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+				{
+					Name: "proxy", Image: "i", ImageID: "@sha256:ab", Ready: true,
+					State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				},
 			},
 		},
 	}
@@ -339,7 +342,8 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	whole.Spec.NodeName, whole.Status.PodIP, whole.Status.NominatedNodeName = "node", "10.0.0.1", "node"
 	whole.Status.Conditions = append(whole.Status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized})
-	whole.Status.ContainerStatuses[0].ImageID, whole.Status.ContainerStatuses[0].RestartCount = "sha256:ab", 2
+	c := &whole.Status.ContainerStatuses[0]
+	c.ImageID, c.RestartCount = "registry.example.com/i@sha256:ab", 2
 	kept, err := newInterner().trim(whole)
 	if err != nil || !equality.Semantic.DeepEqual(kept, &read) {
 		t.Errorf("it keeps %+v (%v), want %+v", kept, err, read)

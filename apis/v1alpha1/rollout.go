@@ -38,8 +38,8 @@ type RolloutSpec struct {
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
 
 	// hold says when content that was checked waits for approved: Never, LostTools (a tool of
-	// the content before is missing, or asks for an argument that it did not ask for) or
-	// Always. The default is LostTools.
+	// the content before is missing, or asks for an argument that it did not ask for, or its
+	// pods run different images under one tag) or Always. The default is LostTools.
 	// +optional
 	Hold RolloutHold `json:"hold,omitempty"`
 
@@ -174,9 +174,10 @@ const (
 	ReasonProxiesNotAvailable = "ProxiesNotAvailable"
 	// ReasonCandidateNotReady says that pods of the target are on their way.
 	ReasonCandidateNotReady = "CandidateNotReady"
-	// ReasonLostTools and ReasonApprovalRequired say why the target waits for spec.rollout.approved: a tool is missing, or
-	// spec.rollout.hold is Always.
+	// ReasonLostTools, ReasonImagesDiffer and ReasonApprovalRequired say why the target waits for spec.rollout.approved: a
+	// tool is missing, its pods run different images under one tag, or spec.rollout.hold is Always.
 	ReasonLostTools        = "LostTools"
+	ReasonImagesDiffer     = "ImagesDiffer"
 	ReasonApprovalRequired = "ApprovalRequired"
 	// ReasonNotAcknowledged says that a proxy does not call the target yet, or does not say so.
 	ReasonNotAcknowledged = "NotAcknowledged"
@@ -193,6 +194,11 @@ const (
 	ReasonHalted          = "Halted"
 	ReasonPlanUnreadable  = "PlanUnreadable"
 )
+
+// NeedsApproval reports whether the reason of a step says that it waits for spec.rollout.approved.
+func NeedsApproval(reason string) bool {
+	return reason == ReasonLostTools || reason == ReasonImagesDiffer || reason == ReasonApprovalRequired
+}
 
 // RolloutStep is a step of a rollout.
 type RolloutStep struct {

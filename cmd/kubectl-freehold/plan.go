@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -39,6 +40,8 @@ type planned struct {
 	// Proxy and Backend are the fields that replace pods of the proxy and of the backend, empty where none are replaced.
 	Proxy   []string `json:"proxy,omitempty"`
 	Backend []string `json:"backend,omitempty"`
+	// Reads are the ConfigMaps and Secrets that new pods of the backend read, as they are then.
+	Reads []string `json:"reads,omitempty"`
 	// ProxyReplicas and BackendReplicas are how many pods there are to be, by spec.suspend too.
 	ProxyReplicas   scaling `json:"proxyReplicas,omitzero"`
 	BackendReplicas scaling `json:"backendReplicas,omitzero"`
@@ -179,6 +182,9 @@ func (c *cli) showPlan(out output, made rolloutPlan) error {
 			c.showPods("proxy", one.Proxy, one.ProxyReplicas)
 			if one.Object.Kind == contract.MCPServer.Kind {
 				c.showPods("backend", one.Backend, one.BackendReplicas)
+				if len(one.Reads) > 0 {
+					fmt.Fprintf(c.Out, "  they read, as it is then: %s\n", safe(strings.Join(one.Reads, ", ")))
+				}
 			}
 			if slices.Contains(topFields(one.Changes), "proxy") {
 				fmt.Fprintln(c.Out, "  by the built-in defaults of spec.proxy: proxyDefaults of the chart are not known here")
@@ -319,6 +325,9 @@ func (c *cli) compare(
 			next.Content.Rendering.Backend != had.Content.Rendering.Backend {
 			made.Backend = append(made.Backend, "spec."+field)
 		}
+	}
+	if len(made.Backend) > 0 && made.BackendReplicas.To > 0 {
+		made.Reads = namesOf(runspec.References(next.Content.Backend))
 	}
 	return made, nil
 }

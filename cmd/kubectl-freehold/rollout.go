@@ -65,7 +65,9 @@ func (c *cli) rolloutStatus() *cobra.Command {
 		Short: "Wait until the spec of a server has rolled out",
 		Long: `Show how far the content of an MCPServer's spec is, and wait until it has
 rolled out and calls are served with it, or until Freehold says that it does not go on
-without a person (condition Stalled). A suspended server has nothing to roll out.
+without a person (condition Stalled). A suspended server has nothing to roll out. While
+content comes up beside what serves, the ConfigMaps and Secrets that both read are named,
+and which of them have been written since.
 
 The exit code is 0 once the spec has rolled out, 1 if it stalls or is not rolled
 out in time, and 2 after an error.`,
@@ -99,7 +101,7 @@ const (
 
 // awaitRollout looks until a rollout ends, or the context does, and prints what is new.
 func (c *cli) awaitRollout(ctx context.Context, name string) error {
-	said, looks := "", time.NewTicker(lookEvery)
+	said, told, looks := "", map[string]bool{}, time.NewTicker(lookEvery)
 	defer looks.Stop()
 	for {
 		u, server, err := c.server(name)
@@ -110,6 +112,12 @@ func (c *cli) awaitRollout(ctx context.Context, name string) error {
 		if words != said {
 			fmt.Fprintln(c.Out, safe(words))
 			said = words
+			for _, line := range c.reads(ctx, u, server) {
+				if !told[line] {
+					fmt.Fprintln(c.Out, "  "+safe(line))
+				}
+				told[line] = true
+			}
 		}
 		switch state {
 		case rolledOut:

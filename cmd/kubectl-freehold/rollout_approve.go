@@ -96,7 +96,7 @@ func approved(server *v1alpha1.MCPServer) (rolloutChange, error) {
 	switch {
 	case server.Status.ObservedGeneration < server.Generation:
 		return rolloutChange{}, errors.New("no operator has acted on its latest change yet: look again in a moment")
-	case step == nil || step.Reason != v1alpha1.ReasonLostTools && step.Reason != v1alpha1.ReasonApprovalRequired:
+	case step == nil || !v1alpha1.NeedsApproval(step.Reason):
 		return rolloutChange{}, errors.New("nothing of it waits for an approval")
 	}
 	hash := rollout.Target.Hash

@@ -38,6 +38,9 @@ func TestWhatIsWrittenIntoASpecsRollout(t *testing.T) {
 			[]func(*v1alpha1.MCPServer){held(v1alpha1.ReasonApprovalRequired)},
 			`{"approved":"0123456789"}`, `{"approved":"` + hash + `"}`,
 		},
+		"a tag has moved": {
+			approved, []func(*v1alpha1.MCPServer){held(v1alpha1.ReasonImagesDiffer)}, `{}`, `{"approved":"` + hash + `"}`,
+		},
 		"it is checked": {approved, []func(*v1alpha1.MCPServer){held(v1alpha1.ReasonNotAsked)}, `{}`, ""},
 		"no rollout":    {approved, nil, `{}`, ""},
 		"another spec than was seen": {approved, []func(*v1alpha1.MCPServer){

@@ -37,6 +37,8 @@ type storedContent struct {
 	Time     string `json:"time"`
 	// State is active, candidate, or empty.
 	State string `json:"state,omitempty"`
+	// Reads are the ConfigMaps and Secrets that its pods read, as they are now.
+	Reads []string `json:"reads,omitempty"`
 	// Undo says that its spec is kept, so that it can be gone back to.
 	Undo bool `json:"undo"`
 
@@ -68,7 +70,8 @@ func (c *cli) rolloutHistory() *cobra.Command {
 under which each was claimed last, its hash, its image, and how long ago. The one that
 gets the calls is active. kubectl freehold rollout undo goes back to one of them, unless
 UNDO is no: its spec was too large to keep, is of another release, or does not ask for
-the content.
+the content. READS names the ConfigMaps and Secrets that its pods read: what they said
+then is kept nowhere.
 
 Changes of the proxy alone are no content of the backend, and are not in the list.`,
 		Example: `  # The contents of a server
@@ -101,7 +104,7 @@ func (c *cli) showHistory(out output, u *unstructured.Unstructured, contents []s
 		fmt.Fprintf(c.ErrOut, "no content of %s is kept yet\n", title(u))
 		return nil
 	}
-	lines := [][]string{{"REVISION", "HASH", "IMAGE", "AGE", "STATE", "UNDO"}}
+	lines := [][]string{{"REVISION", "HASH", "IMAGE", "AGE", "STATE", "UNDO", "READS"}}
 	for _, content := range contents {
 		undo := "yes"
 		if !content.Undo {
@@ -110,6 +113,7 @@ func (c *cli) showHistory(out output, u *unstructured.Unstructured, contents []s
 		lines = append(lines, []string{
 			fmt.Sprint(content.Revision), content.Hash[:min(len(content.Hash), shownHash)], safe(content.Image),
 			duration.HumanDuration(c.now().Sub(content.made)), content.State, undo,
+			cmp.Or(safe(runspec.Named(runspec.References(content.run.Backend))), "-"),
 		})
 	}
 	return table(c.Out, lines)
@@ -187,6 +191,7 @@ func contentIn(server *v1alpha1.MCPServer, u *unstructured.Unstructured) (*store
 		return content, fmt.Errorf("reading %s: %w", title(u), content.err)
 	}
 	content.Hash, content.Image = content.run.Rendering.Backend, content.run.Backend.Image
+	content.Reads = namesOf(runspec.References(content.run.Backend))
 	content.claimed = content.claimed && u.GetName() == workload.ContentName(server.Name, content.Hash)
 	content.spec, content.err = specIn(kept.Data.Raw)
 	if content.err == nil {
@@ -194,6 +199,13 @@ func contentIn(server *v1alpha1.MCPServer, u *unstructured.Unstructured) (*store
 	}
 	content.Undo = content.err == nil
 	return content, nil
+}
+
+func namesOf(refs []runspec.Reference) (names []string) {
+	for _, ref := range refs {
+		names = append(names, ref.String())
+	}
+	return names
 }
 
 // asked says why the spec that is kept is not that of the content, which alone has been compared with the hash.

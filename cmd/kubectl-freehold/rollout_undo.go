@@ -8,16 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -58,6 +54,8 @@ It writes nothing where
     content was stored. What they said then is kept nowhere, and does not come back;
     --present-references goes back with what they say now. A key that was only removed
     since is not seen.
+
+An image under a tag is the one that the tag leads to now; write a digest to be sure.
 
 Replicas, the proxy's configuration and claims of volumes stay as they are, and so does
 spec.path, unless the content is of another transport or of sse.
@@ -278,53 +276,4 @@ func (r undoing) mayTake(u *unstructured.Unstructured, fields ...string) error {
 // sources are field managers that write by Update what is in Git or in a release: Argo CD, Flux and Helm.
 var sources = []string{
 	"argocd-controller", "argocd-application-controller", "kustomize-controller", "helm-controller", "Helm", "helm",
-}
-
-// references refuses content that reads a ConfigMap or Secret which is gone, or has been written since.
-func (c *cli) references(
-	ctx context.Context, reader client.Reader, namespace string, target storedContent, r undoing,
-) error {
-	var named, gone, changed []string
-	for _, ref := range runspec.References(target.spec) {
-		name := ref.Kind + "/" + ref.Name
-		named = append(named, name)
-		// Metadata is all that is read of a Secret or ConfigMap.
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(contract.ConfigMap.GroupVersion().WithKind(ref.Kind))
-		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, object)
-		switch {
-		case apierrors.IsNotFound(err) && ref.Optional:
-		case apierrors.IsNotFound(err):
-			gone = append(gone, name)
-		case apierrors.IsForbidden(err):
-			fmt.Fprintf(c.ErrOut, "You may not read %s: whether it has changed is not known\n", safe(name))
-		case err != nil:
-			return fmt.Errorf("reading %s: %w", name, err)
-		case writtenAt(object).After(target.made):
-			changed = append(changed, name)
-		}
-	}
-	switch {
-	case len(gone) > 0:
-		return fmt.Errorf("revision %d reads %s, which is gone and does not come back: make it again first", target.Revision,
-			safe(strings.Join(gone, ", ")))
-	case len(changed) > 0 && !r.present:
-		return fmt.Errorf("revision %d reads %s, which has been written since: what it said then does not come back. "+
-			"Go back with what it says now with --present-references", target.Revision, safe(strings.Join(changed, ", ")))
-	case len(named) > 0:
-		fmt.Fprintf(c.Out, "Read as they are now (removals are not seen): %s\n", safe(strings.Join(named, ", ")))
-	}
-	return nil
-}
-
-// writtenAt is when an object was last written, as far as its field managers tell: who only removes a field leaves no
-// time.
-func writtenAt(object *metav1.PartialObjectMetadata) time.Time {
-	last := object.CreationTimestamp.Time
-	for _, entry := range object.ManagedFields {
-		if entry.Time != nil && entry.Time.After(last) {
-			last = entry.Time.Time
-		}
-	}
-	return last
 }

@@ -265,3 +265,12 @@ func withoutCounts(message string) string {
 	}
 	return counts.ReplaceAllString(message, "")
 }
+
+// ImageDigest is what of a container's imageID names its image in each registry: "@" with the digest of its manifest,
+// and empty where the node has none for it. What comes of it has it as it is.
+func ImageDigest(imageID string) string {
+	if at := strings.LastIndex(imageID, "@"); at >= 0 {
+		return imageID[at:]
+	}
+	return ""
+}

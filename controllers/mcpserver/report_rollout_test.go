@@ -10,6 +10,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -47,6 +48,16 @@ func TestWhatARolloutSays(t *testing.T) {
 		},
 		"it has lost a tool": {
 			[]edit{serves, candidate, lost, stores}, v1alpha1.ReasonRolloutHeld, "search", v1alpha1.ConditionStalled,
+		},
+		"a tag has moved between its pods": {
+			[]edit{
+				serves, candidate, runs("sha256:1"), candidate, runs("sha256:2"),
+				seen(v1alpha1.CandidateStatus{Answers: true}), func(s *scene) { s.digest.Reads = "Secret/token" }, stores,
+			},
+			v1alpha1.ReasonRolloutHeld, "write a digest into spec.image. To let it have the calls, run kubectl freehold " +
+				"rollout approve echo, or set spec.rollout.approved to backend-cc; to keep what serves, write its content into " +
+				"the spec again. Of the new content pods run sha256:1, sha256:2, pods read Secret/token",
+			v1alpha1.ConditionStalled,
 		},
 		"it is paused": {
 			[]edit{serves, stores, func(s *scene) { s.server.Spec.Rollout.Paused = true }, stores},
@@ -174,5 +185,43 @@ func TestARolloutStallsByItsSteps(t *testing.T) {
 	s.server.Status.Phase = v1alpha1.PhaseUpdating
 	if found := s.says(nil); found[v1alpha1.ConditionStalled].Reason != v1alpha1.ReasonUpdating {
 		t.Errorf("while a pod holds its place it says %v", found)
+	}
+}
+
+// runs has the last pod run an image with a digest.
+func runs(digest string) edit {
+	return func(s *scene) {
+		c := &s.world.Pods[len(s.world.Pods)-1].Status.ContainerStatuses
+		*c = append(*c, corev1.ContainerStatus{
+			Name: podtemplate.ServerContainer, ImageID: "registry.example.com/i@" + digest,
+		})
+	}
+}
+
+// A tag may move long after its content was checked.
+func TestWhatServesSaysThatATagHasMoved(t *testing.T) {
+	second := func(s *scene) {
+		s.world.Pods = append(s.world.Pods, pod("backend-1", workload.ComponentBackend, current))
+	}
+	for name, tc := range map[string]struct {
+		edits []edit
+		says  string
+	}{
+		"one image":            {[]edit{runs("sha256:1"), second, runs("sha256:1")}, ""},
+		"a node has no digest": {[]edit{runs("sha256:1"), second}, ""},
+		"two names of one image": {
+			[]edit{runs("sha256:1"), second, runs("sha256:2"), func(s *scene) { s.digest.Pinned = true }}, "",
+		},
+		"two images": {
+			[]edit{runs("sha256:1"), second, runs("sha256:2")}, "different images, since a tag leads to another image than " +
+				"before (sha256:1, sha256:2): write a digest",
+		},
+	} {
+		s := up(tc.edits...)
+		f := s.says(nil)[v1alpha1.ConditionReady]
+		if f.Status != metav1.ConditionTrue || !strings.Contains(f.Message, tc.says) ||
+			strings.Contains(f.Message, "sha256") != (tc.says != "") {
+			t.Errorf("%s: Ready is %v", name, f)
+		}
 	}
 }

@@ -3,11 +3,13 @@ package runspec
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
 // Reference is a ConfigMap or Secret that the backend's pods read.
@@ -17,15 +19,32 @@ type Reference struct {
 	Optional bool
 }
 
-// References are the ConfigMaps and Secrets that the backend's pods of a spec read, each once, sorted. Content has them
-// by name alone.
-func References(spec *v1alpha1.MCPServerSpec) []Reference {
+func (r Reference) String() string { return r.Kind + "/" + r.Name }
+
+// mostNamed are as many references as a person reads in a message.
+const mostNamed = 10
+
+// Named are references in words, the first ones of many.
+func Named(refs []Reference) string {
+	names := make([]string, 0, mostNamed+1)
+	for _, ref := range refs[:min(len(refs), mostNamed)] {
+		names = append(names, ref.String())
+	}
+	if more := len(refs) - mostNamed; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// References are the ConfigMaps and Secrets that the pods of a backend read, each once, sorted. Content has them by
+// name alone.
+func References(of runconfig.Backend) []Reference {
 	var all references
-	all.container(spec.Env, spec.EnvFrom)
-	pod := corev1.PodSpec{Volumes: spec.Volumes, ImagePullSecrets: spec.ImagePullSecrets}
+	all.container(of.Env, of.EnvFrom)
+	pod := corev1.PodSpec{Volumes: of.Volumes, ImagePullSecrets: of.ImagePullSecrets}
 	all.pod(&pod)
 	var overlay corev1.PodTemplateSpec
-	if raw := Raw(spec.PodTemplate); raw != nil && json.Unmarshal(raw, &overlay) == nil {
+	if of.PodTemplate != nil && json.Unmarshal(of.PodTemplate, &overlay) == nil {
 		all.pod(&overlay.Spec)
 	}
 	slices.SortFunc(all, func(a, b Reference) int {

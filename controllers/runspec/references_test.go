@@ -1,6 +1,7 @@
 package runspec
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,7 +10,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// Each place of a spec that names a ConfigMap or Secret.
+// Each place of content that names a ConfigMap or Secret.
 func TestReferencesAreFoundEverywhere(t *testing.T) {
 	const spec = `
 image: i
@@ -30,8 +31,8 @@ podTemplate:
     containers: [{name: beside, env: [{name: A, valueFrom: {secretKeyRef: {name: s-beside, key: k}}}]}]
     volumes: [{name: e, configMap: {name: cm-overlay}}]
 `
-	var server v1alpha1.MCPServerSpec
-	if err := yaml.Unmarshal([]byte(spec), &server); err != nil {
+	var server v1alpha1.MCPServer
+	if err := yaml.Unmarshal([]byte(spec), &server.Spec); err != nil {
 		t.Fatal(err)
 	}
 	want := []Reference{
@@ -47,7 +48,22 @@ podTemplate:
 		{"Secret", "s-projected", false},
 		{"Secret", "s-volume", false},
 	}
-	if diff := cmp.Diff(want, References(&server)); diff != "" {
+	if diff := cmp.Diff(want, References(For(&server).Backend)); diff != "" {
 		t.Errorf("the references (-want +got):\n%s", diff)
+	}
+}
+
+// A message has room for so many.
+func TestFewReferencesAreNamed(t *testing.T) {
+	var many []Reference
+	for i := range mostNamed + 2 {
+		many = append(many, Reference{Kind: "Secret", Name: string(rune('a' + i))})
+	}
+	for want, refs := range map[string][]Reference{
+		"": nil, "Secret/a, Secret/b": many[:2], ", Secret/i, Secret/j, and 2 more": many,
+	} {
+		if got := Named(refs); !strings.HasSuffix(got, want) || want == "" && got != "" {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

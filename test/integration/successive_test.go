@@ -114,6 +114,7 @@ var _ = Describe("New content beside what serves", func() {
 		live := ended(s, v1alpha1.RolloutSucceeded)
 		Expect(live.Status.Active.Slot).To(BeEquivalentTo(2))
 		Expect(live.Status.Active.Hash).NotTo(Equal(before.Status.Active.Hash))
+		Expect(live.Status.LastRollout.Message).To(HavePrefix("pods run sha256:"))
 		gone(s, "echo-backend")
 		live = atRest(s, "echo")
 		Expect(live.Status.Selector).To(ContainSubstring("backend-slot2"))

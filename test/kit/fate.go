@@ -1,8 +1,10 @@
 package kit
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +76,7 @@ func podStatus(pod *corev1.Pod, fates map[string]Fate, address string) corev1.Po
 }
 
 func containerStatus(pod *corev1.Pod, c corev1.Container, fate Fate) corev1.ContainerStatus {
-	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "kit://" + c.Image}
+	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: imageID(c.Image)}
 	started := fate.waiting == nil
 	s.Started, s.Ready = &started, started && !fate.unready
 	if fate.waiting != nil {
@@ -85,9 +87,18 @@ func containerStatus(pod *corev1.Pod, c corev1.Container, fate Fate) corev1.Cont
 	return s
 }
 
+// imageID is an image with its digest, as of a registry in which no tag moves.
+func imageID(image string) string {
+	name, digest, _ := strings.Cut(image, "@")
+	if digest == "" {
+		digest = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(image)))
+	}
+	return name + "@" + digest
+}
+
 func initStatus(pod *corev1.Pod, c corev1.Container) corev1.ContainerStatus {
 	started := false
-	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "kit://" + c.Image, Ready: true, Started: &started}
+	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: imageID(c.Image), Ready: true, Started: &started}
 	if c.RestartPolicy != nil { // a sidecar in the form of an init container keeps running
 		started = true
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: pod.CreationTimestamp}

@@ -35,6 +35,11 @@ func TestAPlanSaysWhatAnApplyWouldDo(t *testing.T) {
 			},
 			"is new",
 		},
+		"what new pods read": {
+			kit.Server("echo", "registry.example.com/echo:1", "envFrom: [{secretRef: {name: token}}]"), 1,
+			[]string{"pods of the backend are replaced, by spec.envFrom\n  they read, as it is then: Secret/token\n"},
+			"",
+		},
 		"the proxy": {
 			kit.Server("echo", "registry.example.com/echo:1", "proxy: {publicURL: 'https://echo.example.com'}"), 1,
 			[]string{

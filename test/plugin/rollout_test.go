@@ -166,7 +166,10 @@ func TestUndoSaysWhatDoesNotComeBack(t *testing.T) {
 	s.changes("kubectl", "registry.example.com/echo:2", "envFrom: [{configMapRef: {name: settings}}]")
 	s.changes("kubectl", "registry.example.com/echo:3", "")
 	undo := []string{"rollout", "undo", "echo", "--force-conflicts", "--dry-run"}
-	s.says(s.asks("", undo...), 0, "Read as they are now (removals are not seen): ConfigMap/settings")
+	s.says(s.asks("", undo...), 0, "Read as they are now (removals are not seen): ConfigMap/settings",
+		"What they said when this content ran does not come back",
+		"registry.example.com/echo:2 is a tag: if it leads to another image now, the one that ran does not come back")
+	s.says(s.asks("", "rollout", "history", "echo", "-o", "json"), 0, `"reads": [`, `"ConfigMap/settings"`)
 	time.Sleep(1100 * time.Millisecond) // managedFields have whole seconds
 	s.Apply("kubectl", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: after}}")
 	s.says(s.asks("", undo...), 2, "revision 2 reads ConfigMap/settings, which has been written since")

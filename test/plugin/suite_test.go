@@ -62,9 +62,9 @@ func tell(t *testing.T) *story {
 
 // serve makes a server and makes passes until it runs. It does not wait for a
 // change of the server, because a pass may be due to a change of its pods.
-func (s *story) serve(name string) {
+func (s *story) serve(name string) *kit.Runners {
 	s.Helper()
-	s.RunProxies()
+	runners := s.RunProxies()
 	s.Apply("git", kit.Server(name, "registry.example.com/echo:1", ""))
 	server := &v1alpha1.MCPServer{}
 	server.SetName(name)
@@ -79,6 +79,7 @@ func (s *story) serve(name string) {
 		}
 	}
 	s.pass(name)
+	return runners
 }
 
 // pass is one pass of the operator, again where it lost a race, as its queue does.

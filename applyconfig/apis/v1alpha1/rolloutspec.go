@@ -18,8 +18,8 @@ type RolloutSpecApplyConfiguration struct {
 	// default is Replace.
 	Strategy *apisv1alpha1.RolloutStrategy `json:"strategy,omitempty"`
 	// hold says when content that was checked waits for approved: Never, LostTools (a tool of
-	// the content before is missing, or asks for an argument that it did not ask for) or
-	// Always. The default is LostTools.
+	// the content before is missing, or asks for an argument that it did not ask for, or its
+	// pods run different images under one tag) or Always. The default is LostTools.
 	Hold *apisv1alpha1.RolloutHold `json:"hold,omitempty"`
 	// approved is the hash of the content that may get the calls though it is held, as
 	// status.rollout.target.hash says it; its first ten digits are enough.

@@ -93,7 +93,7 @@ func (m *maker) asked(strategy v1alpha1.RolloutStrategy) successive.Wanted {
 			Hash: m.Digest.Backend, Generation: m.Target.Generation,
 			Port: m.Digest.Port, Path: m.Digest.Path, Transport: m.Digest.Transport,
 		},
-		Asked:      m.s.AskedSince(m.Digest.Backend, m.Target),
+		Asked: m.s.AskedSince(m.Digest.Backend, m.Target), Reads: m.Digest.Reads, Pinned: m.Digest.Pinned,
 		Successive: strategy == v1alpha1.StrategySuccessive, Spec: new(m.rolloutSpec()),
 	}
 }

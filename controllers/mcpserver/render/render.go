@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
@@ -17,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/rollout"
+	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -32,6 +34,10 @@ type Digest struct {
 	Port      int32
 	Path      string
 	Transport v1alpha1.Transport
+	// Reads names the ConfigMaps and Secrets that the backend's pods read.
+	Reads string
+	// Pinned says that their image is named by its digest, so that it is one image.
+	Pinned bool
 	// BridgeImage is that of a backend with a bridge, SessionSecret the Secret with the keys of session ids.
 	BridgeImage, SessionSecret string
 	// Guards are what the proxy holds calls against.
@@ -131,8 +137,9 @@ func digestOf(rendered workload.Rendered) Digest {
 	d := Digest{
 		Hash: rendered.Hash, OwnHash: rendered.OwnHash, Backend: run.Rendering.Backend,
 		Port: run.Backend.PodPort(), Path: run.Backend.Path, Transport: v1alpha1.Transport(run.Backend.Transport),
-		SessionSecret: run.Proxy.SessionSecret,
-		Guards:        podtemplate.Guards(run.Proxy), NotEnforced: run.NotEnforced, Short: rendered.Short(),
+		Pinned: strings.Contains(run.Backend.Image, "@"),
+		Reads:  runspec.Named(runspec.References(run.Backend)), SessionSecret: run.Proxy.SessionSecret,
+		Guards: podtemplate.Guards(run.Proxy), NotEnforced: run.NotEnforced, Short: rendered.Short(),
 		Problems: slices.Clone(rendered.Problems[:min(len(rendered.Problems), mostProblems)]), Reason: rendered.Reason,
 		Unmatched: rendered.Unmatched,
 	}

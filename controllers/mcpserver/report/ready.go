@@ -50,10 +50,20 @@ func worded(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
 	case plan.Pending:
 		return rollout.Pending(v.WaitsFor.Kind, v.WaitsFor.Name)
 	case plan.Serves:
-		return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(s.Object))
+		return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(s.Object)+differ(s, made))
 	case plan.Updating, plan.Starting, plan.Unavailable:
 	}
 	return waits(s, made)
+}
+
+// differ says that pods of the backend run different images under one tag.
+func differ(s *snapshot.Snapshot, made plan.Plan) string {
+	images := s.Pods.Images(s.Active.Component(), made.Digest.Backend)
+	if len(images) < 2 || made.Digest.Pinned {
+		return ""
+	}
+	return ". Its pods run different images, since a tag leads to another image than before (" +
+		strings.Join(images, ", ") + "): write a digest into spec.image"
 }
 
 // waits words for what a server waits where nothing is wrong. One message for the whole

@@ -64,6 +64,9 @@ const mostTools = 10
 
 func held(s *snapshot.Snapshot, made plan.Plan) string {
 	why := "spec.rollout.hold is Always"
+	if made.Rollout.Step.Reason == v1alpha1.ReasonImagesDiffer {
+		why = "its pods run different images, since a tag leads to another image than before: write a digest into spec.image"
+	}
 	if made.Rollout.Step.Reason == v1alpha1.ReasonLostTools && s.Last.Runtime != nil && s.Last.Runtime.Candidate != nil {
 		lost := s.Last.Runtime.Candidate
 		names := strings.Join(lost.LostTools[:min(len(lost.LostTools), mostTools)], ", ")
@@ -81,9 +84,13 @@ func held(s *snapshot.Snapshot, made plan.Plan) string {
 			why = fmt.Sprintf("%s, and %s", lost.Message, why)
 		}
 	}
-	return fmt.Sprintf("new content was checked, and waits for an approval, because %s. To let it have the calls, run "+
+	text := fmt.Sprintf("new content was checked, and waits for an approval, because %s. To let it have the calls, run "+
 		"kubectl freehold rollout approve %s, or set spec.rollout.approved to %s; to keep what serves, write its content "+
 		"into the spec again", why, s.Object.GetName(), short(made.Next.Rollout.Target.Hash))
+	if refers := made.Rollout.Step.Message; refers != "" {
+		text += ". Of the new content " + refers
+	}
+	return text
 }
 
 // timedOut says what did not happen in time.
@@ -132,8 +139,13 @@ func available(s *snapshot.Snapshot, made plan.Plan) *conditions.Finding {
 // Advances tells that other content got the calls.
 func Advances(p *reconcile.Pass, s *snapshot.Snapshot, to plan.WritePlan) {
 	if was := s.Last.Active; was != nil && to.Rollout != nil && was.Slot != to.Active.Slot {
-		p.Event(corev1.EventTypeNormal, "CallsSwitched", "Switch", fmt.Sprintf(
-			"calls go to content %s (generation %d) now; sessions of content %s end at it",
-			short(to.Active.Hash), to.Active.Generation, short(was.Hash)))
+		text := fmt.Sprintf("calls go to content %s (generation %d) now; sessions of content %s end at it",
+			short(to.Active.Hash), to.Active.Generation, short(was.Hash))
+		for _, step := range to.Rollout.Steps {
+			if step.Name == v1alpha1.StepCheck && step.Message != "" {
+				text += ". Of the new content " + step.Message
+			}
+		}
+		p.Event(corev1.EventTypeNormal, "CallsSwitched", "Switch", text)
 	}
 }

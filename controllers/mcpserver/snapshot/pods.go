@@ -2,11 +2,14 @@ package snapshot
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -107,6 +110,28 @@ func (p Pods) Running(components ...string) (n int) {
 func (p Pods) Ready(component string) bool {
 	return slices.ContainsFunc(p.Of(component, Active), func(pod Pod) bool { return !pod.ReadySince.IsZero() })
 }
+
+// Images are the digests of the server's image that the pods of a component with a hash run, sorted. What has no
+// digest, as an image that was loaded into a node has none, is not told from others.
+func (p Pods) Images(component, hash string) (digests []string) {
+	for _, pod := range p.Of(component, Active) {
+		if pod.Hash != hash {
+			continue
+		}
+		for i := range pod.Status.ContainerStatuses {
+			c := &pod.Status.ContainerStatuses[i]
+			if c.Name == podtemplate.ServerContainer {
+				digests = append(digests, strings.TrimPrefix(conditions.ImageDigest(c.ImageID), "@"))
+			}
+		}
+	}
+	slices.Sort(digests)
+	digests = slices.DeleteFunc(slices.Compact(digests), func(digest string) bool { return digest == "" })
+	return digests[:min(len(digests), mostImages)]
+}
+
+// mostImages are as many as a message names.
+const mostImages = 3
 
 // Without are the pods but those of a component.
 func (p Pods) Without(component string) Pods {

@@ -183,6 +183,7 @@ func (s *Snapshot) ForRollout(slot workload.Slot) successive.Slot {
 	if there.Content.Hash == "" {
 		return there
 	}
+	there.Images = s.Pods.Images(slot.Component(), there.Content.Hash)
 	there.Failure = s.FirstFailure(Wanted{Slot: slot, Hash: there.Content.Hash})
 	if conditions.IsQuota(in.Refused.Words) {
 		there.Quota = new(in.RefusedPod())

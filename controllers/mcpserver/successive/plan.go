@@ -106,7 +106,8 @@ func (m *maker) end(state v1alpha1.RolloutState, reason, message string) {
 // succeed says that the target of the rollout has got the calls. What came later is not forgotten for it.
 func (m *maker) succeed() {
 	ended, last := m.Rollout, m.Last
-	if m.end(v1alpha1.RolloutSucceeded, "", ""); last != nil && last.Generation > m.Last.Generation {
+	m.end(v1alpha1.RolloutSucceeded, "", ended.Steps[checkStep].Message)
+	if last != nil && last.Generation > m.Last.Generation {
 		m.Last = last
 	}
 	m.Rollout = ended

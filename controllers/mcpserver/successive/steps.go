@@ -227,16 +227,34 @@ func (m *maker) check() outcome {
 		return waits(v1alpha1.ReasonNotAsked)
 	case !report.Answers:
 		return waitsFor(conditions.False(report.Reason, report.Message))
-	case m.isApproved():
-		return done()
 	}
+	checked := outcome{state: v1alpha1.StepActive, untimed: true, message: m.refers()}
 	switch hold := m.want.Spec.Hold; {
+	case m.isApproved():
+		checked.state = v1alpha1.StepDone
 	case hold == v1alpha1.HoldAlways:
-		return outcome{state: v1alpha1.StepActive, untimed: true, reason: v1alpha1.ReasonApprovalRequired}
+		checked.reason = v1alpha1.ReasonApprovalRequired
 	case hold != v1alpha1.HoldNever && (report.Lost > 0 || m.lost(report)):
-		return outcome{state: v1alpha1.StepActive, untimed: true, reason: v1alpha1.ReasonLostTools}
+		checked.reason = v1alpha1.ReasonLostTools
+	case hold != v1alpha1.HoldNever && !m.want.Pinned && len(m.target().Images) > 1:
+		checked.reason = v1alpha1.ReasonImagesDiffer
+	default:
+		checked.state = v1alpha1.StepDone
 	}
-	return done()
+	return checked
+}
+
+// refers names what the target was checked with, and its content has by name alone: who goes back to it later gets what
+// these names lead to then.
+func (m *maker) refers() string {
+	var parts []string
+	if ids := m.target().Images; len(ids) > 0 {
+		parts = append(parts, "pods run "+strings.Join(ids, ", "))
+	}
+	if m.want.Reads != "" {
+		parts = append(parts, "pods read "+m.want.Reads)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // lost reports whether tools were found missing before what has the calls answered no more.
@@ -251,8 +269,7 @@ func (m *maker) isApproved() bool {
 
 // holds reports whether a step waits for an approval.
 func (m *maker) holds(step *v1alpha1.RolloutStep) bool {
-	return step.Name == v1alpha1.StepCheck &&
-		(step.Reason == v1alpha1.ReasonLostTools || step.Reason == v1alpha1.ReasonApprovalRequired)
+	return step.Name == v1alpha1.StepCheck && v1alpha1.NeedsApproval(step.Reason)
 }
 
 // acknowledge is done when every proxy says that it calls the target: one that says nothing does not.

@@ -38,6 +38,10 @@ type Wanted struct {
 	Spec *v1alpha1.RolloutSpec
 	// Halted says that the server serves no calls by intent.
 	Halted bool
+	// Reads names the ConfigMaps and Secrets that pods with Content read.
+	Reads string
+	// Pinned says that the image of Content is named by its digest, so that no tag can move.
+	Pinned bool
 	// Replicas are those of the backend.
 	Replicas int32
 	// Deadline is how long each step before the switch may take.
@@ -73,6 +77,9 @@ type Slot struct {
 	// RolledOut says that all pods run Content, and Ready is how many of them are ready.
 	RolledOut bool
 	Ready     int32
+	// Images are the digests of the server's image that its pods with Content run, sorted: more than one where a tag has
+	// moved.
+	Images []string
 	// Failure is what keeps a pod with Content from running, or Content from being applied, and Quota is set where a quota
 	// refuses a pod.
 	Failure, Quota *conditions.Finding

@@ -168,6 +168,19 @@ func TestMake_Steps(t *testing.T) {
 			at(v1alpha1.StepCheck).edit(checked(0), slot(2, few)), moving + "Check CandidateNotReady",
 		},
 		"26: has lost a tool": {at(v1alpha1.StepCheck).edit(checked(1)), held + "Check LostTools"},
+		"25: a tag moves between two of its pods": {
+			at(v1alpha1.StepCheck).edit(checked(0), moved), held + "Check ImagesDiffer",
+		},
+		"25: a tag moves, and that is approved": {
+			at(v1alpha1.StepCheck).edit(checked(0), moved, approves("bbbbbbbbbb")), ending + "Acknowledge",
+		},
+		"25: no tag moves, whatever a node calls the image": {
+			at(v1alpha1.StepCheck).edit(checked(0), moved, func(s *scene) { s.want.Pinned = true }), ending + "Acknowledge",
+		},
+		"25: a tag moves, and nothing is held": {
+			at(v1alpha1.StepCheck).edit(checked(0), moved, func(s *scene) { s.want.Spec.Hold = v1alpha1.HoldNever }),
+			ending + "Acknowledge",
+		},
 		"not compared, since what is active does not answer": {
 			at(v1alpha1.StepCheck).edit(uncompared), ending + "Acknowledge",
 		},
