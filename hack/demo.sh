@@ -79,7 +79,8 @@ mcp scale mcp everything --replicas=2
 await_replicas everything 2
 
 title "Meanwhile Git changes an argument and restarts the server"
-sample | sed 's/":8080"]/":8080", "-stateless=true"]/' |
+# The sessions of the calls above end with the switch: what comes next does not wait for them.
+sample | sed 's/":8080"]/":8080", "-stateless=true"]\n  rollout: {sessionsEnd: 0s}/' |
 	mcp apply --server-side --field-manager=git -f -
 await_ready everything
 mcp apply --server-side --field-manager=operations -f - <<YAML

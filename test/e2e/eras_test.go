@@ -44,8 +44,8 @@ var _ = Describe("A server of one era of MCP", func() {
 		}
 
 		By("its pod is replaced, and with it every session that the proxy held")
-		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=false"], restartedAt: %q}`, image,
-			time.Now().UTC().Format(time.RFC3339)))
+		s.apply(ctx, inPlace(fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=false"], restartedAt: %q}`, image,
+			time.Now().UTC().Format(time.RFC3339))))
 		s.ready(ctx)
 		Eventually(ctx, func() (string, error) { return way{modern: true, client: ways()[0].client}.call(ctx, url, nil) }).
 			Should(Equal("answer"))

@@ -32,9 +32,9 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		s := newStory("rolled")
 		at := func(round, port int) func() {
 			return func() {
-				s.apply(ctx,
+				s.apply(ctx, inPlace(
 					fmt.Sprintf(`{image: %q, args: ["-http", ":%d"], port: %d, replicas: 2, env: [{name: ROUND, value: "%d"}],
-					proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "%d"}}}}}`, image, port, port, round, round))
+					proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "%d"}}}}}`, image, port, port, round, round)))
 			}
 		}
 		before := func(round int) int { return 8079 + round }
@@ -72,9 +72,9 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		By("changing the transport, under calls that need no session whatever the server speaks")
 		modern := callIn(ctx, s.server(ctx).Status.URL, 4, modernWays())
 		s.replaced(ctx, func() {
-			s.apply(ctx,
+			s.apply(ctx, inPlace(
 				fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server], replicas: 2, proxy: {replicas: 2}}`,
-					image))
+					image)))
 		}, proxy, backend)
 		modern.answeredAll()
 	}, SpecTimeout(time.Hour))

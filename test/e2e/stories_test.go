@@ -92,13 +92,13 @@ var _ = Describe("A server on a real cluster", func() {
 
 	It("keeps the new backend when an old proxy pod starts again, and that pod serves", func(ctx SpecContext) {
 		s := newStory("aged")
-		s.apply(ctx, spec(1))
+		s.apply(ctx, inPlace(spec(1)))
 		server := s.ready(ctx)
 		// Both of the first content; the second starts when that has aged, with the run
 		// config that its pod template carries.
 		first := s.pods(ctx, workload.ComponentProxy)[0]
 		Expect(cluster.Create(ctx, oldPod(first, "aged-before"))).To(Succeed())
-		s.apply(ctx, spec(2))
+		s.apply(ctx, inPlace(spec(2)))
 		newer := s.ready(ctx).Status.Workload.Generation
 		old := oldPod(first, "aged-after")
 		Expect(cluster.Create(ctx, old)).To(Succeed())
@@ -119,7 +119,8 @@ var _ = Describe("A server on a real cluster", func() {
 	It("keeps its sessions through whatever changes the proxy alone, and replaces its backend once for what does not",
 		func(ctx SpecContext) {
 			s := newStory("lasting")
-			text := fmt.Sprintf(`image: %q, args: ["-http", ":8080", "-stateless=false"]`, image)
+			text := fmt.Sprintf(
+				`image: %q, args: ["-http", ":8080", "-stateless=false"], rollout: {strategy: Replace}`, image)
 			s.apply(ctx, "{"+text+"}")
 			url := s.ready(ctx).Status.URL
 			pod, set, session := s.pods(ctx, workload.ComponentBackend)[0].UID, s.backend(ctx), openSession(ctx, url)

@@ -141,6 +141,9 @@ func spec(round int) string {
 		image, round)
 }
 
+// inPlace is a spec of which new content replaces the backend's pods in place.
+func inPlace(spec string) string { return spec[:len(spec)-1] + ", rollout: {strategy: Replace}}" }
+
 func (s story) server(ctx context.Context) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	server := &v1alpha1.MCPServer{}
