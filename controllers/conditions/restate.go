@@ -23,14 +23,14 @@ func (f Finding) RewordedBy(c *metav1.Condition) bool {
 	return c != nil && c.Reason == f.Reason && c.Message != f.Message
 }
 
-// messageChangeInterval is how often a message in the words of others may change.
-const messageChangeInterval = time.Minute
+// MessageChangeInterval is how often a message in the words of others may change.
+const MessageChangeInterval = time.Minute
 
 // Stabilized is the finding with the message of a condition that gives the same reason, where that message is of less
-// than messageChangeInterval ago. Messages of the API server, of a webhook, or of a container may differ each time, by
+// than MessageChangeInterval ago. Messages of the API server, of a webhook, or of a container may differ each time, by
 // a port or a time: each change is a write, which wakes the next pass, which is refused again.
 func (f Finding) Stabilized(c *metav1.Condition, changed, now time.Time) Finding {
-	if f.RewordedBy(c) && now.Sub(changed) < messageChangeInterval {
+	if f.RewordedBy(c) && now.Sub(changed) < MessageChangeInterval {
 		f.Message = c.Message
 	}
 	return f

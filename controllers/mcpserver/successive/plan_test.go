@@ -32,8 +32,11 @@ func TestMake_PauseKeepsWhatIsLeftOfADeadline(t *testing.T) {
 func TestMake_QuotaKeepsWhatIsLeftOfADeadline(t *testing.T) {
 	quota := conditions.False(v1alpha1.ReasonPodRefused, "exceeded quota")
 	refused := Slot{Stands: true, Content: of("b", 2), Quota: &quota}
-	s := at(v1alpha1.StepCandidate).edit(later(4*time.Minute), slot(2, refused), passes, later(time.Hour))
-	plan := s.pass()
+	s := at(v1alpha1.StepCandidate).edit(later(4*time.Minute), slot(2, refused))
+	if plan := s.pass(); plan.Wake != time.Minute+time.Second {
+		t.Errorf("Ready may say why in %s", plan.Wake)
+	}
+	plan := s.edit(later(time.Hour)).pass()
 	if step := s.step(); step.Reason != v1alpha1.ReasonPodRefused || step.Message != quota.Message || plan.Wake != 0 {
 		t.Errorf("refused: %+v, wakes in %s", step, plan.Wake)
 	}

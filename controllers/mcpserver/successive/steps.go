@@ -419,6 +419,11 @@ func (m *maker) wake() time.Duration {
 		if step.Since != nil && mayPass(step.Reason) {
 			waits = append(waits, max(time.Second, m.patience(step)))
 		}
+		if step.Since != nil && step.Message != "" { // Ready may keep its message of before for a while
+			if stale := step.Since.Add(conditions.MessageChangeInterval).Sub(m.now.Time); stale >= 0 {
+				waits = append(waits, stale+time.Second)
+			}
+		}
 	case v1alpha1.StepAcknowledge:
 		waits = append(waits, asks)
 	case v1alpha1.StepDrain:
