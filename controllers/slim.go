@@ -180,12 +180,20 @@ func volumeNames(of []corev1.Volume) []corev1.Volume {
 	return small
 }
 
-// trimPod keeps a pod's owner, content, grace period, and what is read of its status. Pods are never written, so their
-// managedFields go too. What it drops wakes nobody (mcpserver.Reconciler.Register): kubelet reports each step of a
-// start.
+// controlled is what trimPod keeps of the owners of a pod.
+var controlled = []metav1.OwnerReference{{Controller: new(true)}}
+
+// trimPod keeps a pod's server, whether something controls it, its content, grace period, and what is read of its
+// status. Pods are never written, so their managedFields go too. What it drops wakes nobody
+// (mcpserver.Reconciler.Register): kubelet reports each step of a start.
 func trimPod(pod *corev1.Pod) *corev1.Pod {
+	var owners []metav1.OwnerReference
+	if metav1.GetControllerOfNoCopy(pod) != nil {
+		owners = controlled
+	}
 	pod.ObjectMeta = metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		OwnerReferences: owners,
+		Namespace:       pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		Labels: withKeys(pod.Labels, workload.LabelServer, workload.LabelComponent),
 		Annotations: withKeys(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash,

@@ -317,7 +317,7 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	read := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours,
-			Annotations: annotations,
+			Annotations: annotations, OwnerReferences: []metav1.OwnerReference{{Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(300))},
 		Status: corev1.PodStatus{
@@ -337,7 +337,8 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 		},
 	}
 	whole := read.DeepCopy()
-	whole.GenerateName, whole.OwnerReferences = "echo-proxy-", []metav1.OwnerReference{{Name: "echo-proxy"}}
+	whole.GenerateName = "echo-proxy-"
+	whole.OwnerReferences = []metav1.OwnerReference{{Name: "note"}, {Name: "echo-proxy", Controller: new(true)}}
 	whole.Labels["pod-template-hash"], whole.Annotations["someone.example/s"] = "h", "note"
 	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	whole.Spec.NodeName, whole.Status.PodIP, whole.Status.NominatedNodeName = "node", "10.0.0.1", "node"

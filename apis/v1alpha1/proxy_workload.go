@@ -44,8 +44,9 @@ type ProxyWorkloadSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 
 	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z. Changing it
-	// replaces the pods of the proxy, and of the backend of an MCPServer. It may stay in
-	// Git afterwards.
+	// replaces the pods of the proxy, and of the backend of an MCPServer: by the strategy
+	// Successive those of the backend go when their sessions have ended, so set
+	// rollout.sessionsEnd to 0s where they have to go at once. It may stay in Git afterwards.
 	// +optional
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
 

@@ -32,8 +32,10 @@ const (
 type RolloutSpec struct {
 	// strategy is Replace, by which pods are replaced in place, or Successive, by which the
 	// new content comes up beside the old, is checked, gets the calls, and the old goes when
-	// its sessions have ended. A backend that does not serve is replaced in place. The
-	// default is Replace.
+	// its sessions have ended: meanwhile there are twice the pods. A backend that does not
+	// serve is replaced in place. The default is Replace where pods have a volume that
+	// outlives them (volumeClaimTemplates, a PersistentVolumeClaim, a disk), an extended
+	// resource or a resource claim, also by podTemplate, and Successive elsewhere.
 	// +optional
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
 

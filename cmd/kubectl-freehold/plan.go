@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
@@ -42,6 +43,8 @@ type planned struct {
 	Backend []string `json:"backend,omitempty"`
 	// Reads are the ConfigMaps and Secrets that new pods of the backend read, as they are then.
 	Reads []string `json:"reads,omitempty"`
+	// Strategy is how pods of the backend would be replaced: in place, or by others beside them.
+	Strategy v1alpha1.RolloutStrategy `json:"strategy,omitempty"`
 	// ProxyReplicas and BackendReplicas are how many pods there are to be, by spec.suspend too.
 	ProxyReplicas   scaling `json:"proxyReplicas,omitzero"`
 	BackendReplicas scaling `json:"backendReplicas,omitzero"`
@@ -66,7 +69,8 @@ func (c *cli) plan() *cobra.Command {
 		Short: "Show what an apply would change, before it is done",
 		Long: `Send the MCPServers and MCPRemoteProxies of files to the API server as a dry run of a
 server-side apply, with your rights, and show for each which fields of spec would change,
-whether pods of the proxy and of the backend would be replaced and by which fields, and
+whether pods of the proxy and of the backend would be replaced and by which fields (of a
+backend also whether others come up beside them before, see spec.rollout.strategy), and
 what Freehold would not accept of it (condition Accepted). Nothing is written, and the
 operator takes no part: what it would make of the spec is computed here, with the shared
 configurations as they are in the cluster.
@@ -179,9 +183,9 @@ func (c *cli) showPlan(out output, made rolloutPlan) error {
 			fmt.Fprintln(c.Out, "  not accepted: "+safe(problem))
 		}
 		if !one.New && len(one.Changes) > 0 && len(one.Problems) == 0 {
-			c.showPods("proxy", one.Proxy, one.ProxyReplicas)
+			c.showPods("proxy", one.Proxy, one.ProxyReplicas, "")
 			if one.Object.Kind == contract.MCPServer.Kind {
-				c.showPods("backend", one.Backend, one.BackendReplicas)
+				c.showPods("backend", one.Backend, one.BackendReplicas, one.Strategy)
 				if len(one.Reads) > 0 {
 					fmt.Fprintf(c.Out, "  they read, as it is then: %s\n", safe(strings.Join(one.Reads, ", ")))
 				}
@@ -194,7 +198,7 @@ func (c *cli) showPlan(out output, made rolloutPlan) error {
 	return nil
 }
 
-func (c *cli) showPods(of string, by []string, replicas scaling) {
+func (c *cli) showPods(of string, by []string, replicas scaling, strategy v1alpha1.RolloutStrategy) {
 	switch {
 	case replicas.To == 0 && replicas.From == 0:
 		fmt.Fprintf(c.Out, "  the %s has no pods, and gets none\n", of)
@@ -209,6 +213,9 @@ func (c *cli) showPods(of string, by []string, replicas scaling) {
 		fmt.Fprintf(c.Out, "  pods of the %s are scaled from %d to %d\n", of, replicas.From, replicas.To)
 	}
 	switch {
+	case len(by) > 0 && strategy == v1alpha1.StrategySuccessive:
+		fmt.Fprintf(c.Out, "  pods of the %s are replaced by others that come up beside those that serve, by %s\n", of,
+			strings.Join(by, ", "))
 	case len(by) > 0:
 		fmt.Fprintf(c.Out, "  pods of the %s are replaced, by %s\n", of, strings.Join(by, ", "))
 	case replicas.From == replicas.To:
@@ -323,7 +330,7 @@ func (c *cli) compare(
 		}
 		if with.Content.Rendering.Backend != had.Content.Rendering.Backend &&
 			next.Content.Rendering.Backend != had.Content.Rendering.Backend {
-			made.Backend = append(made.Backend, "spec."+field)
+			made.Backend, made.Strategy = append(made.Backend, "spec."+field), next.Strategy
 		}
 	}
 	if len(made.Backend) > 0 && made.BackendReplicas.To > 0 {

@@ -86,8 +86,9 @@ func (r *Runner) Assumed(ctx context.Context) (*v1alpha1.BackendContent, error) 
 		if err != nil {
 			return nil, err
 		}
-		if set == nil || !metav1.IsControlledBy(set, &metav1.ObjectMeta{UID: types.UID(r.Run.Server.UID)}) {
-			continue
+		if set == nil || metav1.GetControllerOfNoCopy(set) != nil &&
+			!metav1.IsControlledBy(set, &metav1.ObjectMeta{UID: types.UID(r.Run.Server.UID)}) {
+			continue // another's; the runner takes what nothing controls
 		}
 		rev, err := revision.Of(set.Annotations)
 		if err != nil {

@@ -62,8 +62,11 @@ func TestARefusedChildDoesNotKeepTheScale(t *testing.T) {
 			})
 		}, 3},
 		"the content of the backend is new too": {func(s *stored) {
-			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Args = []string{long} })
+			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Args, m.Spec.Rollout = []string{long}, echoInPlace().Spec.Rollout })
 		}, 1},
+		"the content of the backend is new too, and comes up beside what serves": {func(s *stored) {
+			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Args = []string{long} })
+		}, 3},
 	} {
 		r, s := settled(t)
 		tc.before(s)
@@ -75,7 +78,7 @@ func TestARefusedChildDoesNotKeepTheScale(t *testing.T) {
 			return nil
 		}
 		var err error
-		for range 3 { // Ready goes down, the number is claimed, the children are refused
+		for range 4 { // Ready goes down, the number is claimed, the plan is stored, the children are refused
 			_, err = r.Reconcile(t.Context(), theServer)
 		}
 		backend := s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet)

@@ -227,6 +227,13 @@ func echo() *v1alpha1.MCPServer {
 	}
 }
 
+// echoInPlace is echo, whose pods new content replaces in place.
+func echoInPlace() *v1alpha1.MCPServer {
+	server := echo()
+	server.Spec.Rollout = &v1alpha1.RolloutSpec{Strategy: v1alpha1.StrategyReplace}
+	return server
+}
+
 func carrying(rev revision.Revision) map[string]string {
 	if rev == (revision.Revision{}) {
 		return nil

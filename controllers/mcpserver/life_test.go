@@ -57,7 +57,7 @@ func newLife(t *testing.T) *life {
 	l.r = New(snapshot.NewReader(kinds.Servers(), l, l), applier, &events.FakeRecorder{}, options)
 	l.r.Now = func() time.Time { return l.now }
 	applier.Now = l.r.Now
-	server := echo()
+	server := echoInPlace()
 	server.Generation, server.Status.ObservedGeneration = 1, -1
 	l.create(server)
 	return l

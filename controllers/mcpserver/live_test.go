@@ -94,6 +94,9 @@ func (s *stored) comes(r *Reconciler, isReady bool) {
 	candidate := pod("candidate", "", revision.Revision{})
 	candidate.Annotations = set.Spec.Template.Annotations
 	candidate.Labels = workload.Labels("echo", workload.Slot2.Component())
+	candidate.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")),
+	}
 	if !isReady {
 		set.Status.ReadyReplicas = 0
 		candidate = waiting(candidate, "InvalidImageName", "it is none")

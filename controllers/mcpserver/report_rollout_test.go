@@ -18,7 +18,6 @@ import (
 // What a server says of content that comes up beside what serves.
 func TestWhatARolloutSays(t *testing.T) {
 	older := func(s *scene) { s.world.Proxy = proxyOf(older) }
-	noRollout := func(s *scene) { s.server.Spec.Rollout = nil }
 	service := func(kind, name string) edit {
 		return func(s *scene) {
 			taken := of(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-slot2"}}, "other")
@@ -29,6 +28,7 @@ func TestWhatARolloutSays(t *testing.T) {
 	third := func(s *scene) {
 		newest := revision.Revision{Generation: 4, Hash: "ddd"}
 		s.digest = digestOf(newest)
+		asks(s)
 		s.server.Status.Workload = &v1alpha1.WorkloadStatus{
 			Generation: newest.Generation, Hash: newest.Hash, Strategy: v1alpha1.StrategySuccessive,
 		}
@@ -57,6 +57,11 @@ func TestWhatARolloutSays(t *testing.T) {
 			v1alpha1.ReasonRolloutHeld, "write a digest into spec.image. To let it have the calls, run kubectl freehold " +
 				"rollout approve echo, or set spec.rollout.approved to backend-cc; to keep what serves, write its content into " +
 				"the spec again. Of the new content pods run sha256:1, sha256:2, pods read Secret/token",
+			v1alpha1.ConditionStalled,
+		},
+		"it has lost a tool, and the default is another one by now": {
+			[]edit{serves, candidate, lost, stores, inPlace},
+			v1alpha1.ReasonRolloutHeld, "search",
 			v1alpha1.ConditionStalled,
 		},
 		"it is paused": {
@@ -97,7 +102,7 @@ func TestWhatARolloutSays(t *testing.T) {
 			v1alpha1.ReasonImagePull, "", v1alpha1.ConditionReconciling,
 		},
 		"nobody asks for it": {
-			[]edit{serves, noRollout, func(s *scene) { s.server.Status.Workload.Strategy = "" }},
+			[]edit{serves, inPlace, func(s *scene) { s.server.Status.Workload.Strategy = "" }},
 			v1alpha1.ReasonUpdating, "replace the older ones", v1alpha1.ConditionReconciling,
 		},
 	} {

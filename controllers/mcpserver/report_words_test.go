@@ -126,7 +126,7 @@ func TestAnEventSaysWhatTheConditionSays(t *testing.T) {
 		tries++
 		return fmt.Errorf("denied: request %d", tries)
 	}
-	for i := range 8 {
+	for i := range 9 {
 		server := read(s)
 		applied := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
 		applied.Reason, applied.Message = v1alpha1.ReasonFieldConflict, fmt.Sprintf("another manager took field %d", i)

@@ -99,7 +99,7 @@ type follower struct {
 func newFollower(t *testing.T) *follower {
 	t.Helper()
 	s := newStored(t)
-	server := echo()
+	server := echoInPlace()
 	server.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "team"}
 	s.create(server)
 	_, own := schemas()

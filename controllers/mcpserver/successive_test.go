@@ -19,7 +19,16 @@ import (
 
 // asks asks for content beside what serves.
 func asks(s *scene) {
-	s.server.Spec.Rollout = &v1alpha1.RolloutSpec{Strategy: v1alpha1.StrategySuccessive}
+	s.digest.Strategy, s.server.Spec.Rollout = v1alpha1.StrategySuccessive, &v1alpha1.RolloutSpec{}
+}
+
+// inPlace is content that goes in the place of what serves by default.
+func inPlace(s *scene) { s.digest.Strategy = v1alpha1.StrategyReplace }
+
+// replaces asks for content in the place of what serves.
+func replaces(s *scene) {
+	inPlace(s)
+	s.server.Spec.Rollout = &v1alpha1.RolloutSpec{Strategy: v1alpha1.StrategyReplace}
 }
 
 // serves is a server that serves content of older in slot 1, and asks for current, which is claimed to come beside.
@@ -53,6 +62,7 @@ func candidate(s *scene) {
 	s.world.Slot2 = slot2Of(set)
 	ready := pod("candidate", workload.ComponentBackend, current)
 	ready.Labels = workload.Labels("echo", workload.Slot2.Component())
+	ready.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: "echo-slot2", Controller: new(true)}}
 	s.world.Pods = append(s.world.Pods, ready)
 }
 
@@ -106,7 +116,8 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 		want  v1alpha1.RolloutStrategy
 	}{
 		"new content beside what serves": {[]edit{unclaimed}, v1alpha1.StrategySuccessive},
-		"nobody asks for it":             {[]edit{unclaimed, func(s *scene) { s.server.Spec.Rollout = nil }}, ""},
+		"nobody asks for it":             {[]edit{unclaimed, inPlace}, ""},
+		"Replace is written":             {[]edit{unclaimed, replaces}, ""},
 		"the backend has no ready pod": {[]edit{unclaimed, func(s *scene) {
 			s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1]
 		}}, ""},
@@ -141,8 +152,15 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 		"the proxy alone, of content that was held, of a server that is suspended": {
 			[]edit{again(v1alpha1.RolloutCancelled, digestOf(current).Backend), suspended}, v1alpha1.StrategySuccessive,
 		},
-		"the proxy alone, of content that has failed, and nobody asks for it": {
-			[]edit{again(v1alpha1.RolloutFailed, digestOf(current).Backend), func(s *scene) { s.server.Spec.Rollout = nil }}, "",
+		"the proxy alone, of content that has failed, and Replace is written": {
+			[]edit{again(v1alpha1.RolloutFailed, digestOf(current).Backend), replaces}, "",
+		},
+		"the proxy alone, of content that has failed, and the default is another one by now": {
+			[]edit{again(v1alpha1.RolloutFailed, digestOf(current).Backend), inPlace}, v1alpha1.StrategySuccessive,
+		},
+		"the proxy alone, of content that comes up, and the default is another one by now": {
+			[]edit{serves, stores, inPlace, func(s *scene) { s.server.Status.Workload.Hash = "bbb" }},
+			v1alpha1.StrategySuccessive,
 		},
 		"other content than has failed, and no pod serves": {[]edit{again(v1alpha1.RolloutFailed, "other"), noneReady}, ""},
 		"content that got the calls once, and no pod serves": {
@@ -156,10 +174,9 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 		"it was claimed so, and does not serve now": {
 			[]edit{serves, func(s *scene) { s.world.Backend = nil }}, v1alpha1.StrategySuccessive,
 		},
-		"it was claimed so, and is suspended": {[]edit{serves, suspended}, v1alpha1.StrategySuccessive},
-		"it was claimed so, and is to replace now": {
-			[]edit{serves, func(s *scene) { s.server.Spec.Rollout.Strategy = v1alpha1.StrategyReplace }}, "",
-		},
+		"it was claimed so, and is suspended":                      {[]edit{serves, suspended}, v1alpha1.StrategySuccessive},
+		"it was claimed so, and Replace is written now":            {[]edit{serves, replaces}, ""},
+		"it was claimed so, and the default is another one by now": {[]edit{serves, inPlace}, v1alpha1.StrategySuccessive},
 		"it was claimed to replace": {
 			[]edit{serves, func(s *scene) { s.server.Status.Workload.Strategy = "" }}, "",
 		},
@@ -312,6 +329,12 @@ func TestASlotThatNothingUsesIsEmptied(t *testing.T) {
 		"it is another's": {[]edit{serves, failed, candidate, func(s *scene) {
 			of(s.world.Slot2.Set, "other")
 		}}, ""},
+		"nothing controls it, as after it was restored": {[]edit{serves, failed, candidate, func(s *scene) {
+			s.world.Slot2.Set.OwnerReferences = nil
+		}}, "StatefulSet"},
+		"nothing controls its pods yet, as after they were restored": {[]edit{serves, failed, candidate, func(s *scene) {
+			s.world.Slot2.Set.OwnerReferences, s.world.Pods[len(s.world.Pods)-1].OwnerReferences = nil, nil
+		}}, ""},
 		"it goes already": {[]edit{serves, failed, candidate, func(s *scene) {
 			s.world.Slot2.Set.DeletionTimestamp = new(metav1.NewTime(noon))
 		}}, ""},
@@ -319,6 +342,18 @@ func TestASlotThatNothingUsesIsEmptied(t *testing.T) {
 		if got := strings.Join(empties(tc.edits...), " "); got != tc.want {
 			t.Errorf("%s: it deletes %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// A server that was restored without its status, and whose backend stood in slot 2, has it there.
+func TestWhatWasRestoredInSlot2IsTheIncumbent(t *testing.T) {
+	s := up(candidate, func(s *scene) {
+		s.server.Status.Active, s.world.Backend = nil, nil
+		s.world.Slot2.Set.OwnerReferences = nil
+	})
+	writes := actions[plan.WritePlan](s.plan())
+	if len(writes) != 1 || writes[0].Active == nil || writes[0].Active.Slot != 2 || writes[0].Rollout != nil {
+		t.Errorf("it writes %+v", writes)
 	}
 }
 

@@ -38,6 +38,8 @@ type Rendered struct {
 	Unmatched []string
 	// Reason is that of a condition, if only references are wrong.
 	Reason string
+	// Strategy is how new content of a backend takes the place of earlier content, empty without a backend.
+	Strategy v1alpha1.RolloutStrategy
 
 	owner    Owner
 	proxy    *corev1ac.PodTemplateSpecApplyConfiguration
@@ -63,16 +65,19 @@ func Render(in Input, release podtemplate.Release) Rendered {
 		}
 	}
 	run, problems := runspec.For(object), check(object)
-	if owner.Backend {
-		problems = append(problems, renderBackend(&run, object.GetProxyStatus().Workload, release)...)
-		problems = append(problems, checkSuccessive(object, &run)...)
+	var strategy v1alpha1.RolloutStrategy
+	if server, is := object.(*v1alpha1.MCPServer); is {
+		template, wrong := renderBackend(&run, object.GetProxyStatus().Workload, release)
+		problems = append(problems, wrong...)
+		strategy, wrong = strategyOf(server.Spec.Rollout, template, &run.Backend)
+		problems = append(problems, wrong...)
 	}
 	refused, reason := checks(&run, object, configs)
 	run.Proxy.SessionSecret = sessionSecret(object)
 	unmatched, wrong := policies(spec.AuthzConfig)
 	problems = append(problems, wrong...)
 	rendered := RenderProxy(owner, spec, run, release)
-	rendered.Unmatched = unmatched
+	rendered.Unmatched, rendered.Strategy = unmatched, strategy
 	if problems = append(problems, rendered.Problems...); len(problems) == 0 {
 		rendered.Reason = reason
 	}
@@ -104,17 +109,17 @@ func specOf(object kinds.Object) any {
 	return nil
 }
 
-// renderBackend stores the hash of the backend's pod template. It keeps the running bridge's image unless the
+// renderBackend renders the backend's pod template, and stores its hash. It keeps the running bridge's image unless the
 // template changes anyway, so that an upgrade does not end all sessions.
 func renderBackend(
 	run *runconfig.RunConfig, claimed *v1alpha1.WorkloadStatus, release podtemplate.Release,
-) []podtemplate.Problem {
+) (*corev1ac.PodTemplateSpecApplyConfiguration, []podtemplate.Problem) {
 	if run.Backend.Bridge != nil {
 		run.Backend.Bridge.PullSecrets = slices.Compact(slices.Sorted(slices.Values(release.RunnerPullSecrets)))
 		if claimed != nil && claimed.BridgeImage != "" {
 			run.Backend.Bridge.Image = claimed.BridgeImage
-			if problems := hashBackend(run); run.Rendering.Backend == claimed.BackendHash {
-				return problems
+			if template, problems := hashBackend(run); run.Rendering.Backend == claimed.BackendHash {
+				return template, problems
 			}
 		}
 		run.Backend.Bridge.Image = release.RunnerImage
@@ -122,13 +127,15 @@ func renderBackend(
 	return hashBackend(run)
 }
 
-func hashBackend(run *runconfig.RunConfig) []podtemplate.Problem {
-	template, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
+func hashBackend(
+	run *runconfig.RunConfig,
+) (template *corev1ac.PodTemplateSpecApplyConfiguration, problems []podtemplate.Problem) {
+	template, problems = podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
 	var err error
 	if run.Rendering.Backend, err = hashOf(template); err != nil {
 		problems = append(problems, podtemplate.Problem{Field: "spec", Message: err.Error()})
 	}
-	return problems
+	return template, problems
 }
 
 // RenderProxy renders the proxy in front of run, with one replica. The caller checks everything in the owner's spec

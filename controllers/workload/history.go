@@ -60,7 +60,7 @@ func ReadContent(server runconfig.Server, data []byte) (runconfig.RunConfig, err
 		return runconfig.RunConfig{}, err
 	}
 	run := runconfig.RunConfig{Version: runconfig.Version, Server: server, Backend: content.Backend}
-	if problems := hashBackend(&run); len(problems) > 0 {
+	if _, problems := hashBackend(&run); len(problems) > 0 {
 		return runconfig.RunConfig{}, fmt.Errorf("content: %s: %s", problems[0].Field, problems[0].Message)
 	}
 	if run.Rendering.Backend != content.Hash {
@@ -78,7 +78,8 @@ func AsksFor(server *v1alpha1.MCPServer, content runconfig.RunConfig) error {
 		run.Backend.Bridge.PullSecrets = content.Backend.Bridge.PullSecrets
 	}
 	only.Spec = runspec.OnlyContent(&server.Spec)
-	if problems := append(check(only), hashBackend(&run)...); len(problems) > 0 {
+	_, problems := hashBackend(&run)
+	if problems = append(check(only), problems...); len(problems) > 0 {
 		return fmt.Errorf("it is not accepted: %s: %s", problems[0].Field, problems[0].Message)
 	}
 	if run.Rendering.Backend != content.Rendering.Backend {

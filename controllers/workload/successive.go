@@ -8,39 +8,61 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// checkSuccessive finds what pods of two contents cannot have at a time, where the spec asks for that.
-func checkSuccessive(object kinds.Object, run *runconfig.RunConfig) (problems []podtemplate.Problem) {
-	server, is := object.(*v1alpha1.MCPServer)
-	if !is || server.Spec.Rollout == nil || server.Spec.Rollout.Strategy != v1alpha1.StrategySuccessive {
-		return nil
+// strategyOf is how new content of a backend takes the place of earlier content: as the spec says, else beside it,
+// unless pods of two contents could not, or might not, have at a time what the template asks for. Where the spec asks
+// for the impossible that is a problem. A host port is refused by package podtemplate, whatever the strategy.
+func strategyOf(
+	written *v1alpha1.RolloutSpec, template *corev1ac.PodTemplateSpecApplyConfiguration, run *runconfig.Backend,
+) (strategy v1alpha1.RolloutStrategy, problems []podtemplate.Problem) {
+	pod := ptr.Deref(template.Spec, corev1ac.PodSpecApplyConfiguration{})
+	exclusive := exclusiveTo(&pod)
+	switch strategy = ptr.Deref(written, v1alpha1.RolloutSpec{}).Strategy; {
+	case strategy == v1alpha1.StrategySuccessive:
+		for _, what := range exclusive {
+			problems = append(problems, podtemplate.Problem{
+				Field: "spec.rollout.strategy", Message: fmt.Sprintf(
+					"Successive has pods of two contents at a time, which would both need %s: write Replace", what),
+			})
+		}
+	case strategy != "":
+	case len(exclusive) > 0, len(run.VolumeClaimTemplates) > 0, slices.ContainsFunc(pod.Volumes, outlivesPod):
+		return v1alpha1.StrategyReplace, nil
+	default:
+		return v1alpha1.StrategySuccessive, nil
 	}
-	template, _ := podtemplate.Backend(run.Backend, nil) // its own problems are found elsewhere
-	if template.Spec == nil {
-		return nil
-	}
-	found := func(what string) {
-		problems = append(problems, podtemplate.Problem{
-			Field: "spec.rollout.strategy", Message: fmt.Sprintf(
-				"Successive has pods of two contents at a time, which would both need %s: write Replace", what),
-		})
-	}
-	for _, v := range template.Spec.Volumes {
+	return strategy, problems
+}
+
+// exclusiveTo is what one pod may have at a time of what a pod asks for: volumes that it writes, and devices.
+func exclusiveTo(pod *corev1ac.PodSpecApplyConfiguration) (what []string) {
+	for _, v := range pod.Volumes {
 		claim := v.PersistentVolumeClaim
-		if claim != nil && claim.ClaimName != nil && (claim.ReadOnly == nil || !*claim.ReadOnly) {
-			found(fmt.Sprintf("the PersistentVolumeClaim %q", *claim.ClaimName))
+		if claim != nil && !ptr.Deref(claim.ReadOnly, false) {
+			what = append(what, fmt.Sprintf("the PersistentVolumeClaim %q", ptr.Deref(claim.ClaimName, "")))
 		}
 	}
-	for _, name := range extended(slices.Concat(template.Spec.InitContainers, template.Spec.Containers)) {
-		found("the resource " + name)
+	for _, claim := range pod.ResourceClaims {
+		what = append(what, fmt.Sprintf("the resource claim %q", ptr.Deref(claim.Name, "")))
 	}
-	return problems
+	for _, name := range extended(slices.Concat(pod.InitContainers, pod.Containers)) {
+		what = append(what, "the resource "+name)
+	}
+	return what
+}
+
+// outlivesPod reports whether a volume is neither made for its pod alone nor of objects that pods only read. Without a
+// source it is an emptyDir.
+func outlivesPod(v corev1ac.VolumeApplyConfiguration) bool {
+	return v.VolumeSourceApplyConfiguration != corev1ac.VolumeSourceApplyConfiguration{} &&
+		v.ConfigMap == nil && v.CSI == nil && v.DownwardAPI == nil && v.EmptyDir == nil && v.Ephemeral == nil &&
+		v.Image == nil && v.Projected == nil && v.Secret == nil
 }
 
 // extended are the resources of containers that nodes have few of, sorted: those with a domain that is not Kubernetes'.

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // change is how one MCPAuthzConfig is changed to which all servers refer.
@@ -61,7 +59,7 @@ func (w *world) refer(ctx context.Context, n int) error {
 		return err
 	}
 	err := w.apply(ctx, n, func(name string) string {
-		return kit.Server(name, image(1), "authzConfigRef: {name: company}")
+		return inPlace(name, image(1), "authzConfigRef: {name: company}")
 	})
 	if err != nil {
 		return err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 	"time"
-
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // converge measures how n new servers become ready under a subject, on a control plane of their own.
@@ -36,7 +34,7 @@ func (b *bench) bringUp(ctx context.Context, w *world, p *subject, name string, 
 }
 
 func (w *world) create(ctx context.Context, n int) error {
-	return w.apply(ctx, n, func(name string) string { return kit.Server(name, image(1), "") })
+	return w.apply(ctx, n, func(name string) string { return inPlace(name, image(1), "") })
 }
 
 // memory of a subject, in bytes.

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // life measures what happens to n servers that Freehold has brought up: another image, other replicas, a restart of the
@@ -49,7 +48,7 @@ func (b *bench) live(ctx context.Context, w *world, p *subject, name string, n i
 func (b *bench) change(ctx context.Context, w *world, p *subject, step Step) error {
 	step.Step = "image"
 	step, err := w.measure(ctx, p, step, func() error {
-		return w.apply(ctx, step.Servers, func(name string) string { return kit.Server(name, image(2), "") })
+		return w.apply(ctx, step.Servers, func(name string) string { return inPlace(name, image(2), "") })
 	}, question{step.Servers, "servers run the other image", settled(2)})
 	if err == nil {
 		b.record(step)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/revision"
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 const (
@@ -176,7 +175,7 @@ func (n *neighbour) sample(ctx context.Context) error {
 // change is how long the operator takes from a changed spec to the Deployment that has it.
 func (n *neighbour) change(ctx context.Context) (float64, error) {
 	n.turn++
-	object, err := n.w.read(kit.Server(quiet, image(1), fmt.Sprintf("args: [%q]", fmt.Sprint(n.turn))))
+	object, err := n.w.read(inPlace(quiet, image(1), fmt.Sprintf("args: [%q]", fmt.Sprint(n.turn))))
 	if err != nil {
 		return 0, err
 	}

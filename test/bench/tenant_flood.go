@@ -15,8 +15,6 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // tenantSizes are how much of everything the tenant makes.
@@ -30,7 +28,7 @@ type tenantSizes struct {
 func (s tenantSizes) floods() []flood {
 	serve := func(prefix, more string, n int) func(context.Context, *world) error {
 		return func(ctx context.Context, w *world) error {
-			return w.inTenant(ctx, n, func(i int) string { return kit.Server(fmt.Sprint(prefix, i), image(1), more) })
+			return w.inTenant(ctx, n, func(i int) string { return inPlace(fmt.Sprint(prefix, i), image(1), more) })
 		}
 	}
 	all := []flood{
@@ -100,7 +98,7 @@ func (s tenantSizes) edit(ctx context.Context, w *world) error {
 	defer ticks.Stop()
 	for i := range seconds * s.edits {
 		server := func(int) string {
-			return kit.Server(fmt.Sprint("made-", i%s.made), image(1), fmt.Sprintf("args: [%q]", fmt.Sprint(i)))
+			return inPlace(fmt.Sprint("made-", i%s.made), image(1), fmt.Sprintf("args: [%q]", fmt.Sprint(i)))
 		}
 		if err := w.inTenant(ctx, 1, server); err != nil {
 			return err
@@ -175,7 +173,7 @@ func policies(name, text string) string {
 // largeServer is as large as the policy freehold-size lets in.
 func largeServer(i int, filler string) string {
 	argument := strings.Repeat(filler, 128<<10)
-	return kit.Server(fmt.Sprint("large-", i), image(1),
+	return inPlace(fmt.Sprint("large-", i), image(1),
 		"suspend: true\nargs:\n"+strings.Repeat("- "+argument+"\n", 2)+"- "+argument[:120<<10]+"\n")
 }
 

@@ -68,7 +68,7 @@ func (w *world) defineTwin(ctx context.Context) error {
 func (n *neighbour) floor(ctx context.Context) (float64, error) {
 	n.turn++
 	says := fmt.Sprint(n.turn)
-	object, err := n.w.read(kit.Server(hop, image(1), fmt.Sprintf("args: [%q]", says)))
+	object, err := n.w.read(inPlace(hop, image(1), fmt.Sprintf("args: [%q]", says)))
 	if err != nil {
 		return 0, err
 	}

@@ -231,6 +231,11 @@ func (w *world) clear(ctx context.Context, n int) error {
 // image is that of a server's backend in a version.
 func image(version int) string { return fmt.Sprintf("registry.example.com/echo:%d", version) }
 
+// inPlace is a server whose content replaces its pods in place, as those of the floors and the references do.
+func inPlace(name, image, more string) string {
+	return kit.Server(name, image, "rollout: {strategy: Replace}\n"+more)
+}
+
 // apply applies servers 0 to n-1 as their user does, workers at a time.
 func (w *world) apply(ctx context.Context, n int, text func(name string) string) error {
 	return each(ctx, n, func(i int) error {

@@ -139,9 +139,11 @@ func (l *life) remove() {
 	l.insist("deleting", func() error { return client.IgnoreNotFound(l.s.Client.Delete(l.s.Ctx, l.server())) })
 }
 
+// spec is that of a server whose pods are replaced in place; rollouts_test.go has those that come up beside others.
 func (l *life) spec() error {
-	_, err := l.s.ApplyErr(git, kit.Server(l.name, l.wants.image,
-		fmt.Sprintf("replicas: %d\nproxy: {replicas: %d}\n%s", l.wants.replicas, l.wants.proxies, l.more)))
+	_, err := l.s.ApplyErr(git, kit.Server(l.name, l.wants.image, fmt.Sprintf(
+		"rollout: {strategy: Replace}\nreplicas: %d\nproxy: {replicas: %d}\n%s",
+		l.wants.replicas, l.wants.proxies, l.more)))
 	return err
 }
 

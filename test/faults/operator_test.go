@@ -39,6 +39,7 @@ func operate(s *kit.Env, edits ...func(*operator)) *operator {
 	GinkgoHelper()
 	o := &operator{env: s, requests: &kit.Requests{}}
 	o.options.Workload.RunnerImage = runnerImage
+	o.options.AskProxy = s.AskProxy
 	o.options.SkipNameValidation, o.options.IdentityNamespace = true, kit.SystemNamespace
 	for _, edit := range edits {
 		edit(o)

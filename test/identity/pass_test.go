@@ -60,7 +60,7 @@ func TestEveryPassWorks(t *testing.T) {
 	server.Name = "echo"
 	s.Apply("git", kit.Server("echo", "registry.example.com/echo:1", proxyOnly))
 	ready(s, server, 1, 1)
-	s.Apply("git", kit.Server("echo", "registry.example.com/echo:2", ""))
+	s.Apply("git", kit.Server("echo", "registry.example.com/echo:2", inPlace))
 	ready(s, server, 2, 1)
 	first := leader(s)
 	endSecond := operate(s)
@@ -77,7 +77,7 @@ func TestEveryPassWorks(t *testing.T) {
 	// Outdated run configs are removed once no pod can mount them. Short ones are no objects.
 	for i := range 4 {
 		s.Apply("git", kit.Server("echo", fmt.Sprintf("registry.example.com/echo:%d", 3+i),
-			"args: ["+strings.Repeat("x", 17<<10)+"]"))
+			inPlace+"\nargs: ["+strings.Repeat("x", 17<<10)+"]"))
 		ready(s, server, int64(3+i), 3)
 	}
 	beside(s, server)
@@ -97,6 +97,9 @@ func TestEveryPassWorks(t *testing.T) {
 		everyRightIsUsed(t, s.Namespace, identity, log)
 	}
 }
+
+// inPlace has new content replace pods: here no proxy tells the operator's process that its calls have moved.
+const inPlace = "rollout: {strategy: Replace}"
 
 // beside is content that comes up beside what serves, and is given up.
 func beside(s *kit.Env, server *v1alpha1.MCPServer) {

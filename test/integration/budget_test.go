@@ -61,7 +61,7 @@ var _ = Describe("The operator's budget", func() {
 		Expect(ofPlan(mark)).To(BeEmpty())
 
 		mark = op.requests.Mark()
-		s.Apply(git, server("echo", "env: [{name: A, value: b}]"))
+		s.Apply(git, server("echo", inPlace+"\nenv: [{name: A, value: b}]"))
 		live = atRest(s, "echo")
 		Expect(live.Status.Active.Hash).NotTo(Equal(first.Hash))
 		Expect(live.Status.Active.Generation).To(Equal(live.Status.Workload.Generation))

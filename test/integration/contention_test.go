@@ -1,18 +1,13 @@
 package integration
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -35,7 +30,7 @@ var _ = Describe("Four operators over twenty servers", func() {
 		var operators []*operator
 		for range contenders {
 			op := &operator{env: s, requests: &kit.Requests{}}
-			op.start(controllers.Options{AskProxy: followAll(s)})
+			op.start(controllers.Options{})
 			DeferCleanup(func() { op.stop() })
 			operators = append(operators, op)
 		}
@@ -126,24 +121,4 @@ func oneCandidateEach(sets *kit.Recording, planned map[string]kit.State) {
 		return nil
 	})
 	Expect(made).To(HaveLen(contested), "a candidate for each server")
-}
-
-// followAll answers for the proxies of any server, as one that has read its status and has no sessions.
-func followAll(s *kit.Env) func(context.Context, *corev1.Pod) (runconfig.Routing, error) {
-	return func(ctx context.Context, pod *corev1.Pod) (runconfig.Routing, error) {
-		live := &v1alpha1.MCPServer{}
-		key := client.ObjectKey{Namespace: pod.Namespace, Name: pod.Labels[workload.LabelServer]}
-		if err := s.Client.Get(ctx, key, live); err != nil {
-			return runconfig.Routing{}, err
-		}
-		active := live.Status.Active
-		told := runconfig.Routing{
-			ServerUID: string(live.UID), Since: time.Now().Add(-time.Hour),
-			Active: &runconfig.RoutedContent{Slot: active.Slot, Hash: active.Hash, Generation: active.Generation},
-		}
-		if rollout := live.Status.Rollout; rollout != nil && rollout.From != nil {
-			told.Contents = []runconfig.ContentUse{{Slot: rollout.From.Slot, Hash: rollout.From.Hash}}
-		}
-		return told, nil
-	}
 }

@@ -267,7 +267,7 @@ var _ = Describe("Run configs", func() {
 		plane.Kubelet.Image("absent/1", kit.ImagePullBackOff("not found"))
 		for i := range 8 {
 			s.Apply(git, server("echo", fmt.Sprintf(
-				"%s\nenv: [{name: LEVEL, value: \"%d\"}]\nproxy: {podTemplate: {spec: {%s}}}", long, i, pods)))
+				"%s\nproxy: {publicURL: 'https://echo-%d.example.com', podTemplate: {spec: {%s}}}", long, i, pods)))
 			live := serverOf(s, "echo")
 			s.Await(live, "the content is claimed", func() error {
 				if got, want := live.Status.Workload.Generation, int64(i)+2; got != want {

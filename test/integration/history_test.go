@@ -20,7 +20,7 @@ var _ = Describe("The history of a server", func() {
 		for number := range int64(4) {
 			s.Apply(git, server("echo", fmt.Sprintf("args: [v%d]", number+1)))
 			rolledOut(s, "echo", number+1)
-			ready(s, "echo")
+			atRest(s, "echo")
 		}
 		var kept appsv1.ControllerRevisionList
 		ofHistory := client.MatchingLabels{workload.LabelComponent: workload.ComponentRunner}

@@ -56,7 +56,7 @@ var _ = Describe("A server", func() {
 		s.Apply("kubectl-restart", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: "+
 			"{restartedAt: \"2026-01-01T00:00:00Z\"}\n")
 		rolledOut(s, "echo", 2)
-		ready(s, "echo")
+		atRest(s, "echo")
 		after := uids(s)
 		for _, uid := range before {
 			Expect(after).NotTo(ContainElement(uid), "a pod was not restarted\n%s", s.Surroundings())

@@ -46,6 +46,9 @@ func (o *operator) start(options controllers.Options, more ...string) {
 	if options.Workload.RunnerImage == "" {
 		options.Workload.RunnerImage = runnerImage
 	}
+	if options.AskProxy == nil {
+		options.AskProxy = o.env.AskProxy
+	}
 	options.SkipNameValidation, options.IdentityNamespace = true, kit.SystemNamespace
 	options.Namespaces = append(more, o.env.Namespace)
 	config := o.requests.Wrap(o.env.OperatorConfig())

@@ -20,7 +20,7 @@ var _ = Describe("The passes of one server", func() {
 		atRest(s, "echo")
 		quiet(op)
 		created := passes("mcpserver") - before
-		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		s.Apply(git, kit.Server("echo", imageTwo, inPlace))
 		rolledOut(s, "echo", 2)
 		atRest(s, "echo")
 		quiet(op)

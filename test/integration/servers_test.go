@@ -46,6 +46,9 @@ func backendOf(s *kit.Env, name string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name + "-backend", Namespace: s.Namespace}}
 }
 
+// inPlace has new content replace the pods of a backend.
+const inPlace = "rollout: {strategy: Replace}"
+
 // ready waits until the server says Ready for the spec that now stands.
 func ready(s *kit.Env, name string) *v1alpha1.MCPServer {
 	GinkgoHelper()
@@ -107,6 +110,8 @@ func atRest(s *kit.Env, name string) *v1alpha1.MCPServer {
 			return fmt.Errorf("the counts are %v of %v", up, want)
 		case !meta.IsStatusConditionTrue(live.Status.Conditions, v1alpha1.ConditionBackendApplied):
 			return fmt.Errorf("the runner has not reported what it applied")
+		case live.Status.Rollout != nil:
+			return fmt.Errorf("it rolls out: %+v", live.Status.Rollout)
 		}
 		return nil
 	})

@@ -1,12 +1,10 @@
 package integration
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -29,38 +26,11 @@ const successive = "rollout: {strategy: Successive, sessionsEnd: 0s}"
 // followed is a server that serves, whose proxies tell that they follow its status.
 func followed(s *kit.Env, more string) (*operator, *kit.Runners) {
 	GinkgoHelper()
-	op := &operator{env: s, requests: &kit.Requests{}}
-	op.start(controllers.Options{AskProxy: follow(s)})
-	DeferCleanup(func() { op.stop() })
+	op := operate(s)
 	runners := s.RunProxies()
 	s.Apply(git, server("echo", more))
 	atRest(s, "echo")
 	return op, runners
-}
-
-// follow answers as a proxy that has read the status and has no sessions.
-func follow(s *kit.Env) func(context.Context, *corev1.Pod) (runconfig.Routing, error) {
-	return func(ctx context.Context, _ *corev1.Pod) (runconfig.Routing, error) {
-		live := &v1alpha1.MCPServer{}
-		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: "echo"}, live); err != nil {
-			return runconfig.Routing{}, err
-		}
-		told := runconfig.Routing{ServerUID: string(live.UID), Since: time.Now().Add(-time.Hour)}
-		add := func(c *v1alpha1.BackendContent) {
-			if c != nil {
-				told.Contents = append(told.Contents, runconfig.ContentUse{Slot: c.Slot, Hash: c.Hash})
-			}
-		}
-		if a := live.Status.Active; a != nil {
-			told.Active = &runconfig.RoutedContent{Slot: a.Slot, Hash: a.Hash, Generation: a.Generation}
-			add(&a.BackendContent)
-		}
-		if r := live.Status.Rollout; r != nil {
-			add(&r.Target)
-			add(r.From)
-		}
-		return told, nil
-	}
 }
 
 // ended waits until no rollout is under way, and the last one came to state.
@@ -169,7 +139,7 @@ var _ = Describe("New content beside what serves", func() {
 
 	It("has no child before its plan is stored", func() {
 		op := &operator{env: s, requests: &kit.Requests{}}
-		op.start(controllers.Options{AskProxy: follow(s)})
+		op.start(controllers.Options{})
 		DeferCleanup(func() { op.stop() })
 		s.RunProxies()
 		s.Apply(git, server("echo", successive))
@@ -302,7 +272,7 @@ var _ = Describe("New content beside what serves", func() {
 		image := "registry.example.com/" + s.Namespace + ":bad"
 		plane.Kubelet.Image(image, kit.NeverReady())
 		op := &operator{env: s, requests: &kit.Requests{}}
-		op.start(controllers.Options{AskProxy: follow(s)})
+		op.start(controllers.Options{})
 		DeferCleanup(func() { op.stop() })
 		s.RunProxies()
 		s.Apply(git, kit.Server("echo", image, successive))
@@ -317,7 +287,7 @@ var _ = Describe("New content beside what serves", func() {
 
 	It("goes in where what has the calls answers nobody any more", func() {
 		op := &operator{env: s, requests: &kit.Requests{}}
-		options := controllers.Options{AskProxy: follow(s)}
+		options := controllers.Options{}
 		options.Workload.RunnerImage = "freehold.dev/runner:" + s.Namespace
 		op.start(options)
 		DeferCleanup(func() { op.stop() })

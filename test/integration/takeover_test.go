@@ -183,7 +183,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 			Where(func(r kit.Request) bool { return r.Verb == "patch" && r.Resource != "events" })
 		Expect(len(patches)).To(BeNumerically("<=", 7), "one for each object and manager of the operator:\n%s", patches)
 
-		s.Apply(git, server("echo", ""))
+		s.Apply(git, server("echo", inPlace))
 		rolledOut(s, "echo", 2)
 		backend := backendOf(s, "echo")
 		s.Await(backend, "what is not stated is gone", func() error {
@@ -367,7 +367,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 			sound(s, object)
 		}
 		s.Apply(git, server("echo", "args: [a]\nenv: [{name: A, value: a}]"))
-		s.Apply(git, server("echo", ""))
+		s.Apply(git, server("echo", inPlace))
 		rolledOut(s, "echo", 2)
 		atRest(s, "echo")
 		backend := backendOf(s, "echo")

@@ -24,5 +24,5 @@ var _ = DescribeTable("A template field that this API server does not know", fun
 	Entry("of the proxy is named, and can be taken back",
 		`proxy: {podTemplate: {spec: {evictionResponders: [{name: example.com/a, priority: 1}]}}}`),
 	Entry("of the backend is named, and can be taken back",
-		`podTemplate: {spec: {evictionResponders: [{name: example.com/a, priority: 1}]}}`),
+		inPlace+"\npodTemplate: {spec: {evictionResponders: [{name: example.com/a, priority: 1}]}}"),
 )

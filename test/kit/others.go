@@ -36,6 +36,7 @@ func (s *Env) Operate() {
 	options := controllers.Options{
 		Namespaces: []string{s.Namespace},
 		Workload:   podtemplate.Release{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true,
+		AskProxy: s.AskProxy,
 	}
 	config := s.Config
 	if s.operator != nil {

@@ -314,3 +314,28 @@ func running(pod *corev1.Pod) bool {
 	}
 	return false
 }
+
+// AskProxy answers for a proxy pod of which nothing runs, as one that has read the status of its server and has no
+// sessions.
+func (s *Env) AskProxy(ctx context.Context, pod *corev1.Pod) (runconfig.Routing, error) {
+	live := &v1alpha1.MCPServer{}
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: pod.Labels[workload.LabelServer]}
+	if err := s.Client.Get(ctx, key, live); err != nil {
+		return runconfig.Routing{}, err
+	}
+	told := runconfig.Routing{ServerUID: string(live.UID), Since: time.Now().Add(-time.Hour)}
+	add := func(c *v1alpha1.BackendContent) {
+		if c != nil {
+			told.Contents = append(told.Contents, runconfig.ContentUse{Slot: c.Slot, Hash: c.Hash})
+		}
+	}
+	if a := live.Status.Active; a != nil {
+		told.Active = &runconfig.RoutedContent{Slot: a.Slot, Hash: a.Hash, Generation: a.Generation}
+		add(&a.BackendContent)
+	}
+	if r := live.Status.Rollout; r != nil {
+		add(&r.Target)
+		add(r.From)
+	}
+	return told, nil
+}

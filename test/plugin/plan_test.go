@@ -30,7 +30,8 @@ func TestAPlanSaysWhatAnApplyWouldDo(t *testing.T) {
 			kit.Server("echo", "registry.example.com/echo:2", "replicas: 3"), 1,
 			[]string{
 				`spec.image: "registry.example.com/echo:1" -> "registry.example.com/echo:2"`, "spec.replicas: 1 -> 3",
-				"pods of the proxy are replaced, by spec.image\n", "pods of the backend are replaced, by spec.image\n",
+				"pods of the proxy are replaced, by spec.image\n",
+				"pods of the backend are replaced by others that come up beside those that serve, by spec.image\n",
 				"pods of the backend are scaled from 1 to 3\n",
 			},
 			"is new",

@@ -14,8 +14,10 @@ import (
 type RolloutSpecApplyConfiguration struct {
 	// strategy is Replace, by which pods are replaced in place, or Successive, by which the
 	// new content comes up beside the old, is checked, gets the calls, and the old goes when
-	// its sessions have ended. A backend that does not serve is replaced in place. The
-	// default is Replace.
+	// its sessions have ended: meanwhile there are twice the pods. A backend that does not
+	// serve is replaced in place. The default is Replace where pods have a volume that
+	// outlives them (volumeClaimTemplates, a PersistentVolumeClaim, a disk), an extended
+	// resource or a resource claim, also by podTemplate, and Successive elsewhere.
 	Strategy *apisv1alpha1.RolloutStrategy `json:"strategy,omitempty"`
 	// hold says when content that was checked waits for approved: Never, LostTools (a tool of
 	// the content before is missing, or asks for an argument that it did not ask for, or its

@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// rolloutSpec is spec.rollout, zero where nothing is said.
+// rolloutSpec is spec.rollout as it is written, zero where nothing is.
 func (m *maker) rolloutSpec() v1alpha1.RolloutSpec {
 	if server, is := m.s.Object.(*v1alpha1.MCPServer); is {
 		return ptr.Deref(server.Spec.Rollout, v1alpha1.RolloutSpec{})
@@ -24,18 +24,20 @@ func (m *maker) rolloutSpec() v1alpha1.RolloutSpec {
 }
 
 // strategy is what a claim records: Successive where the content is to come up beside what serves, else nothing, by
-// which it goes straight in. What was claimed stays as long as the spec asks for it, so that a rollout that was lost,
-// has failed or was cancelled lets no runner write over what serves.
+// which it goes straight in. What was claimed stays until a person writes Replace, so that a rollout that was lost, has
+// failed or was cancelled lets no runner write over what serves. The default, which may be another one in another
+// release, decides for content that is asked for anew.
 func (m *maker) strategy(same bool) v1alpha1.RolloutStrategy {
 	rollout, active := m.s.Last.Rollout, m.s.Last.Active
 	switch {
-	case m.rolloutSpec().Strategy != v1alpha1.StrategySuccessive:
+	case m.rolloutSpec().Strategy == v1alpha1.StrategyReplace:
 		return ""
 	case same:
 		return m.s.Last.Claim.Strategy
 	case active != nil && active.Hash == m.Digest.Backend:
 		return ""
-	case rollout != nil && rollout.Target.Hash == m.Digest.Backend, m.isProxyAlone(), haltOf(m.s) == Runs && m.serves():
+	case rollout != nil && rollout.Target.Hash == m.Digest.Backend, m.isProxyAlone(),
+		m.Digest.Strategy == v1alpha1.StrategySuccessive && haltOf(m.s) == Runs && m.serves():
 		return v1alpha1.StrategySuccessive
 	}
 	return ""
@@ -58,7 +60,7 @@ func (m *maker) isProxyAlone() bool {
 // serve is not protected. It is judged by what stands, since a status may be lost.
 func (m *maker) serves() bool {
 	backend, active := m.s.Backend(), m.s.Last.Active
-	return backend.Ours() && backend.Live.DeletionTimestamp == nil && backend.Hash != m.Digest.Backend &&
+	return backend.Claimable() && backend.Live.DeletionTimestamp == nil && backend.Hash != m.Digest.Backend &&
 		(active == nil || backend.Hash == active.Hash) && (backend.Ready || m.s.Pods.Ready(m.s.Active.Component())) &&
 		!m.answersNoMCP(backend.Hash)
 }
@@ -87,14 +89,17 @@ func (m *maker) foresee() {
 	}
 }
 
-func (m *maker) asked(strategy v1alpha1.RolloutStrategy) successive.Wanted {
+// asked is what is asked for, under a claim that records a strategy. That counts for more than the default of now.
+func (m *maker) asked(claimed v1alpha1.RolloutStrategy) successive.Wanted {
+	spec := m.rolloutSpec()
+	spec.Strategy = cmp.Or(spec.Strategy, claimed, m.Digest.Strategy)
 	return successive.Wanted{
 		Content: v1alpha1.BackendContent{
 			Hash: m.Digest.Backend, Generation: m.Target.Generation,
 			Port: m.Digest.Port, Path: m.Digest.Path, Transport: m.Digest.Transport,
 		},
 		Asked: m.s.AskedSince(m.Digest.Backend, m.Target), Reads: m.Digest.Reads, Pinned: m.Digest.Pinned,
-		Successive: strategy == v1alpha1.StrategySuccessive, Spec: new(m.rolloutSpec()),
+		Successive: claimed == v1alpha1.StrategySuccessive, Spec: &spec,
 	}
 }
 
@@ -150,9 +155,12 @@ func (m *maker) advanceTo(want successive.Wanted) {
 	m.empty = next.Empty
 }
 
-// empties reports whether a slot has something that goes because nothing uses it any more.
+// empties reports whether a slot has something that goes because nothing uses it any more. A StatefulSet whose pods
+// nothing controls, as after they were restored, stays until its controller has taken them: nobody else may end them.
 func (m *maker) empties(slot workload.Slot) bool {
-	return slices.Contains(m.empty, slot) && len(m.s.Slots[slot].Removable()) > 0
+	in := m.s.Slots[slot]
+	return slices.Contains(m.empty, slot) && len(in.Removable()) > 0 &&
+		(!in.Backend.Claimable() || in.Backend.Live.DeletionTimestamp != nil || !m.s.Pods.HasOrphan(slot.Component()))
 }
 
 func (m *maker) observed() successive.Observed {
@@ -233,6 +241,6 @@ func (p *Plan) IsTimed() bool {
 // IncumbentServes reports whether calls are served by the content that gets them.
 func (p *Plan) IncumbentServes(s *snapshot.Snapshot) bool {
 	backend := s.Backend()
-	return (s.Proxy().Available || s.Pods.Ready(workload.ComponentProxy)) && backend.Ours() &&
+	return (s.Proxy().Available || s.Pods.Ready(workload.ComponentProxy)) && backend.Claimable() &&
 		(backend.Ready || s.Pods.Ready(s.Active.Component()))
 }

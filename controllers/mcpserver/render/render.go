@@ -30,6 +30,8 @@ type Digest struct {
 	Hash, OwnHash string
 	// Backend names what the backend's pods are to run.
 	Backend string
+	// Strategy is how that takes the place of what they run, empty without a backend.
+	Strategy v1alpha1.RolloutStrategy
 	// Port, Path and Transport are how proxies call the backend.
 	Port      int32
 	Path      string
@@ -136,7 +138,8 @@ func digestOf(rendered workload.Rendered) Digest {
 	run := &rendered.Content
 	d := Digest{
 		Hash: rendered.Hash, OwnHash: rendered.OwnHash, Backend: run.Rendering.Backend,
-		Port: run.Backend.PodPort(), Path: run.Backend.Path, Transport: v1alpha1.Transport(run.Backend.Transport),
+		Strategy: rendered.Strategy,
+		Port:     run.Backend.PodPort(), Path: run.Backend.Path, Transport: v1alpha1.Transport(run.Backend.Transport),
 		Pinned: strings.Contains(run.Backend.Image, "@"),
 		Reads:  runspec.Named(runspec.References(run.Backend)), SessionSecret: run.Proxy.SessionSecret,
 		Guards: podtemplate.Guards(run.Proxy), NotEnforced: run.NotEnforced, Short: rendered.Short(),

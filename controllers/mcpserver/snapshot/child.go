@@ -40,6 +40,9 @@ type Child[O client.Object] struct {
 // Ours reports whether the server controls it.
 func (c Child[O]) Ours() bool { return c.Control == Ours }
 
+// Claimable reports whether the server controls it, or nothing does, as after it was restored.
+func (c Child[O]) Claimable() bool { return c.Control == Ours || c.Control == Orphan }
+
 // Exists reports whether there is such an object, whoever controls it.
 func (c Child[O]) Exists() bool { return c.Control != Absent }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -132,6 +133,13 @@ func (p Pods) Images(component, hash string) (digests []string) {
 
 // mostImages are as many as a message names.
 const mostImages = 3
+
+// HasOrphan reports whether nothing controls a pod of a component, and it is not ending.
+func (p Pods) HasOrphan(component string) bool {
+	return slices.ContainsFunc(p.Of(component, Active), func(pod Pod) bool {
+		return metav1.GetControllerOfNoCopy(pod) == nil
+	})
+}
 
 // Without are the pods but those of a component.
 func (p Pods) Without(component string) Pods {

@@ -157,16 +157,16 @@ func (s *Snapshot) Proxy() *Proxy { return &s.proxy }
 func (s *Snapshot) Backend() *Backend { return &s.Slots[s.Active].Backend }
 
 // Removable are the objects of the server in a slot that are not on their way out: the StatefulSet, without which no
-// pod is made, and once it is gone the Services.
+// pod is made, and once it is gone the Services. What nothing controls, as after it was restored, is the server's too.
 func (in *Slot) Removable() (objects []client.Object) {
-	if in.Backend.Ours() {
+	if in.Backend.Claimable() {
 		if in.Backend.Live.DeletionTimestamp == nil {
 			objects = append(objects, in.Backend.Live)
 		}
 		return objects
 	}
 	for _, service := range []Child[*corev1.Service]{in.Calls, in.Names} {
-		if service.Ours() && service.Live.DeletionTimestamp == nil {
+		if service.Claimable() && service.Live.DeletionTimestamp == nil {
 			objects = append(objects, service.Live)
 		}
 	}
@@ -177,9 +177,10 @@ func (in *Slot) Removable() (objects []client.Object) {
 func (s *Snapshot) ForRollout(slot workload.Slot) successive.Slot {
 	in := s.Slots[slot]
 	there := in.forRollout(slot)
-	there.Stands = in.Backend.Ours() || in.Calls.Ours() || in.Names.Ours() || s.Pods.Running(slot.Component()) > 0
+	there.Stands = in.Backend.Claimable() || in.Calls.Claimable() || in.Names.Claimable() ||
+		s.Pods.Running(slot.Component()) > 0
 	there.Overdue = s.Overdue(slot)
-	there.IsTaken = in.Backend.Lost() || in.Calls.Lost() || in.Names.Lost()
+	there.IsTaken = in.Backend.Control == Foreign || in.Calls.Control == Foreign || in.Names.Control == Foreign
 	if there.Content.Hash == "" {
 		return there
 	}
@@ -196,7 +197,7 @@ func (s *Snapshot) ForRollout(slot workload.Slot) successive.Slot {
 func (s *Snapshot) Taken(slot workload.Slot) *conditions.Finding {
 	var taken []error
 	add := func(kind string, control Control, live client.Object) {
-		if control != Foreign && control != Orphan {
+		if control != Foreign {
 			return
 		}
 		owner := metav1.GetControllerOfNoCopy(live)
@@ -240,7 +241,7 @@ func (in *Slot) forRollout(slot workload.Slot) (there successive.Slot) {
 	}
 	there.Terminating = backend.Live.DeletionTimestamp != nil
 	there.RolledOut, there.Ready = backend.Progress == Complete, backend.Live.Status.ReadyReplicas
-	if backend.Ours() {
+	if backend.Claimable() {
 		there.Content = v1alpha1.BackendContent{
 			Slot: int32(slot), Hash: backend.Hash, Generation: backend.Revision.Generation,
 		}

@@ -181,7 +181,9 @@ func (c *checker) outcome(plan Plan) error {
 	}
 	// Nobody tells sessions at two places of one content apart.
 	left := c.sets[other(plan.Active.Slot)]
-	if left != nil && left.content.Hash == plan.Active.Hash || c.want.Halted {
+	was := c.life.status.Active
+	replaced := c.want.Spec.Strategy == v1alpha1.StrategyReplace && was != nil && was.Hash != plan.Active.Hash
+	if left != nil && left.content.Hash == plan.Active.Hash || c.want.Halted || replaced {
 		c.promised[other(plan.Active.Slot)] = c.life.now
 	}
 	if now != nil && plan.switched() && now.Steps[drainStep].StartedAt != nil { // the user may have shortened it

@@ -29,6 +29,10 @@ func TestMake_InPlace(t *testing.T) {
 			at(v1alpha1.StepDrain).edit(wants("c", 3), inPlace),
 			"Ending; 2:c3; to 2:c3 from 1:a1 Drain SessionsOpen; Succeeded b2#1",
 		},
+		"while sessions end of content that may have its disk": {
+			at(v1alpha1.StepDrain).edit(wants("c", 3), replaces),
+			"Ending; 2:c3; to 2:c3 Teardown BackendTerminating; Succeeded b2#1; empty [1]",
+		},
 		"the content whose sessions end": {
 			at(v1alpha1.StepDrain).edit(wants("a", 3), inPlace),
 			"Ending; 1:a3; to 1:a3 from 2:b2 Acknowledge NotAcknowledged; Succeeded b2#1",

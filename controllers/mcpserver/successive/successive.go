@@ -277,6 +277,11 @@ func (m *maker) replace() {
 	if m.Rollout != nil && content.Hash != had.Hash {
 		m.succeed()
 		m.Rollout.ID = m.id(content.Generation, "")
+		// What drains may have the disk or the device that this content replaces in its place for.
+		drain := m.named(v1alpha1.StepDrain)
+		if m.want.Spec.Strategy == v1alpha1.StrategyReplace && drain.State != v1alpha1.StepDone {
+			m.lower(drain, m.now.Time)
+		}
 	}
 	if content.Slot != had.Slot {
 		// Proxies learn of it first. Sessions end as they do where content is replaced in its place.
