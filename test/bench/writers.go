@@ -66,7 +66,9 @@ func onServers() []writer {
 		}),
 		// What it renders is content, so that the subject has to act.
 		on(user, forced, func(turn int) map[string]any {
-			return map[string]any{"spec": map[string]any{"image": image(turn)}}
+			return map[string]any{"spec": map[string]any{
+				"image": image(turn), "rollout": map[string]any{"strategy": "Replace"},
+			}}
 		}),
 		on("kubectl-edit", updated, under("contact", "metadata", "annotations")),
 		on("kubectl-patch", merged, under("ticket", "metadata", "annotations")),
