@@ -141,7 +141,7 @@ func bare(ctx context.Context, server, token string) (string, error) {
 	if res.StatusCode == http.StatusOK && strings.Contains(string(body), "NotPermitted: ") {
 		return "denied", err
 	}
-	if err == nil && strings.Contains(string(body), `"error":{`) {
+	if err == nil && res.StatusCode == http.StatusOK && strings.Contains(string(body), `"error":{`) {
 		err = fmt.Errorf("HTTP %d with %s", res.StatusCode, body)
 	}
 	return strconv.Itoa(res.StatusCode), err
