@@ -185,6 +185,8 @@ const (
 	ReasonNotAcknowledged = "NotAcknowledged"
 	// ReasonSessionsOpen says that the content before may have sessions.
 	ReasonSessionsOpen = "SessionsOpen"
+	// ReasonProxiesUnreachable says that no proxy answers what it sees of that.
+	ReasonProxiesUnreachable = "ProxiesUnreachable"
 	// ReasonBackendTerminating says that the content before is on its way out.
 	ReasonBackendTerminating = "BackendTerminating"
 	// ReasonDeadlineExceeded says that a step was done with at its deadline.

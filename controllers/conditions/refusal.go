@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
 var (
@@ -36,4 +39,11 @@ func Refusal(message string, cures Cures, pod corev1.PodSpec) Finding {
 	})
 	f, _ := cures.explain(saying{by: apiServer, words: words})
 	return *f
+}
+
+// ProxiesUnreachable is of proxies of which none answers the operator.
+func ProxiesUnreachable() Finding {
+	return False(v1alpha1.ReasonProxiesUnreachable, fmt.Sprintf("no proxy answers the operator at port %d, so sessions "+
+		"of the content before count as open until their deadline: allow that port in the NetworkPolicies of the namespace",
+		runconfig.ProbePort))
 }

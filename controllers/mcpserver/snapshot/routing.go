@@ -30,6 +30,8 @@ type Routing struct {
 	Told []runconfig.Routing
 	// Unknown is how many have told nothing, because they could not be reached, or are another server's.
 	Unknown int
+	// Why is an error of those, nil where there is none.
+	Why error
 	// At is when they were asked.
 	At time.Time
 }
@@ -73,6 +75,9 @@ func (r *Reader) routing(ctx context.Context, s *Snapshot) Routing {
 	}
 	next := proxiesTold{routing: r.ask(ctx, s), rollout: s.Last.Rollout.ID, until: s.Now.Add(status.AnswersLast(s.Now))}
 	if len(next.routing.Told) == 0 && next.routing.Unknown > 0 {
+		if last.silent == 0 {
+			logf.FromContext(ctx).Info("no proxy can be asked where its calls go", "error", fmt.Sprint(next.routing.Why))
+		}
 		next.silent = min(max(unreachable, 2*last.silent), mostUnreachable)
 		next.until = s.Now.Add(next.silent)
 	}
@@ -90,7 +95,7 @@ func (r *Reader) ask(ctx context.Context, s *Snapshot) (routing Routing) {
 	}, client.Limit(askMost))
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "cannot list the proxies to ask where their calls go")
-		routing.Unknown = 1
+		routing.Unknown, routing.Why = 1, err
 		return routing
 	}
 	if pods.Continue != "" {
@@ -117,6 +122,9 @@ func (r *Reader) ask(ctx context.Context, s *Snapshot) (routing Routing) {
 			told, err := r.AskProxy(ctx, pod)
 			mu.Lock()
 			defer mu.Unlock()
+			if err != nil {
+				routing.Why = err
+			}
 			if err != nil || told.ServerUID != string(s.Object.GetUID()) {
 				routing.Unknown++
 				return

@@ -3,12 +3,15 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -96,10 +99,13 @@ func TestSilentProxiesAreAskedRarely(t *testing.T) {
 		}
 		return runconfig.Routing{}, errors.New("refused")
 	}
+	var lines []string
+	ctx := logf.IntoContext(t.Context(),
+		funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	now := time.Now()
 	ask := func(after time.Duration) Routing {
 		now = now.Add(after)
-		return r.routing(t.Context(), Of(server, Objects{}, now))
+		return r.routing(ctx, Of(server, Objects{}, now))
 	}
 	for range 3600 {
 		if got := ask(time.Second); got.Unknown != 1 {
@@ -108,6 +114,9 @@ func TestSilentProxiesAreAskedRarely(t *testing.T) {
 	}
 	if asked > 10 {
 		t.Errorf("asked %d times in an hour", asked)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "refused") {
+		t.Errorf("it logs %q", lines)
 	}
 	answers, asked = true, 0
 	ask(10 * time.Minute)

@@ -320,7 +320,15 @@ func (m *maker) drain() outcome {
 	}) {
 		return done()
 	}
+	if m.isUnreachable() {
+		return waitsFor(conditions.ProxiesUnreachable())
+	}
 	return waits(v1alpha1.ReasonSessionsOpen)
+}
+
+// isUnreachable reports whether there are proxies, and none says anything.
+func (m *maker) isUnreachable() bool {
+	return len(m.seen.Proxies) > 0 && !slices.ContainsFunc(m.seen.Proxies, func(p Answer) bool { return p.Routing != nil })
 }
 
 // teardown is done when nothing of the server is left in the slot that the rollout has left.

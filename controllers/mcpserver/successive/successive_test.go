@@ -287,6 +287,10 @@ func TestMake_AfterTheSwitch(t *testing.T) {
 			at(v1alpha1.StepDrain).edit(later(time.Hour), answers(9*time.Minute, time.Hour)),
 			drain,
 		},
+		"none can be asked": {
+			at(v1alpha1.StepDrain).edit(later(time.Hour), func(s *scene) { s.seen.Proxies = []Answer{{}} }),
+			ending + "Drain ProxiesUnreachable",
+		},
 		"one that is unknown": {
 			at(v1alpha1.StepDrain).edit(later(time.Hour), answers(2*time.Hour, time.Hour), unknown),
 			drain,
