@@ -217,6 +217,8 @@ type Proxy struct {
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 	// TrustForwardedHeaders passes on X-Forwarded-* of a request.
 	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
+	// ClientHost has the backend see the client's Host; else it sees localhost and its own port.
+	ClientHost bool `json:"clientHost,omitempty"`
 	// Authentication says whose tokens are accepted; nil asks for none.
 	Authentication *Authentication `json:"authentication,omitempty"`
 	// Authorization says which calls are allowed; nil allows all.

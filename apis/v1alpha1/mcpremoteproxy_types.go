@@ -13,6 +13,7 @@ type RemoteTransport string
 // +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || (has(self.allowHTTP) && self.allowHTTP)",message="url must begin with https://: write https://, or set allowHTTP to true if calls and headers may cross the network unencrypted"
 // +kubebuilder:validation:XValidation:rule="!has(self.caBundleRef) || self.url.startsWith('https://')",message="caBundleRef is for a url that begins with https://: write https://, or remove caBundleRef"
 // +kubebuilder:validation:XValidation:rule="self.transport != 'sse' || !has(self.proxy) || !has(self.proxy.port) || self.proxy.port != 9442",message="port 9442 is where proxies in front of a server of transport sse call each other: choose another port in proxy.port"
+// +kubebuilder:validation:XValidation:rule="!has(self.proxy) || !has(self.proxy.hostHeader)",message="a server elsewhere sees its own host, that of url: remove proxy.hostHeader"
 type MCPRemoteProxySpec struct {
 	ProxyWorkloadSpec `json:",inline"`
 

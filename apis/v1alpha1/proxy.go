@@ -60,6 +60,14 @@ type ProxySpec struct {
 	// +optional
 	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
 
+	// hostHeader is which Host the server sees, once the proxy has checked that of the
+	// client. Localhost is localhost with the server's port, which servers take that
+	// check Host, and the request has no Origin and no Sec-Fetch-* any more. Client is
+	// what the client sent. The default is Localhost. X-Forwarded-Host has the
+	// client's Host in both cases.
+	// +optional
+	HostHeader HostHeader `json:"hostHeader,omitempty"`
+
 	// audit is whether the proxy logs a line for each decision of spec.authzConfig,
 	// and for each caller that spec.oidcConfigRef keeps out: Enabled or Disabled. The
 	// default is Enabled. A line has neither arguments nor tokens.
@@ -107,6 +115,16 @@ type ProxySpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 }
+
+// HostHeader is which Host a server sees.
+// +kubebuilder:validation:Enum=Localhost;Client
+type HostHeader string
+
+// The values of spec.proxy.hostHeader.
+const (
+	HostLocalhost HostHeader = "Localhost"
+	HostClient    HostHeader = "Client"
+)
 
 // Audit is whether decisions about callers are logged.
 // +kubebuilder:validation:Enum=Enabled;Disabled

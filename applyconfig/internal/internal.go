@@ -2014,6 +2014,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: Enabled
+    - name: hostHeader
+      type:
+        scalar: string
     - name: podTemplate
       type:
         namedType: RawExtension.runtime.pkg.apimachinery.k8s.io

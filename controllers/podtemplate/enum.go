@@ -27,6 +27,7 @@ var values = map[string][]string{
 	"RolloutSpec.strategy":             {string(v1alpha1.StrategyReplace), string(v1alpha1.StrategySuccessive)},
 	"ProxyService.type":                {"ClusterIP", "NodePort", "LoadBalancer"},
 	"ProxySpec.audit":                  {string(v1alpha1.AuditEnabled), string(v1alpha1.AuditDisabled)},
+	"ProxySpec.hostHeader":             {string(v1alpha1.HostLocalhost), string(v1alpha1.HostClient)},
 	"StdioSpec.process":                {string(v1alpha1.StdioPerSession), string(v1alpha1.StdioShared)},
 	"VolumeClaimRetention.whenDeleted": {"Retain", "Delete"},
 }

@@ -125,6 +125,7 @@ func proxy(spec *v1alpha1.ProxyWorkloadSpec) runconfig.Proxy {
 	p.PublicURL, p.GraceSeconds = spec.Proxy.PublicURL, spec.Proxy.TerminationGracePeriodSeconds
 	p.NoAudit = spec.Proxy.Audit == v1alpha1.AuditDisabled
 	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
+	p.ClientHost = spec.Proxy.HostHeader == v1alpha1.HostClient
 	p.AllowedOrigins = Sorted(spec.Proxy.AllowedOrigins)
 	if probe := spec.Proxy.Probe; probe != nil && *probe != (v1alpha1.ProxyProbe{}) {
 		p.Probe = &runconfig.Probe{

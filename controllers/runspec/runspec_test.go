@@ -47,6 +47,7 @@ func TestForTakesEveryPartOfTheContent(t *testing.T) {
 				PublicURL:             "https://u",
 				AllowedOrigins:        []string{"b", "a", "b"},
 				TrustForwardedHeaders: true,
+				HostHeader:            v1alpha1.HostClient,
 				Audit:                 v1alpha1.AuditDisabled,
 			},
 		},
@@ -81,7 +82,7 @@ func TestForTakesEveryPartOfTheContent(t *testing.T) {
 		},
 		Proxy: runconfig.Proxy{
 			Port: 2, Path: "/p", PublicURL: "https://u",
-			AllowedOrigins: []string{"a", "b"}, TrustForwardedHeaders: true, NoAudit: true,
+			AllowedOrigins: []string{"a", "b"}, TrustForwardedHeaders: true, ClientHost: true, NoAudit: true,
 		},
 	}
 	if diff := cmp.Diff(want, For(server)); diff != "" {

@@ -134,6 +134,9 @@ var changes = map[string]struct {
 		proxy,
 		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.TrustForwardedHeaders = false },
 	},
+	"spec.proxy.hostHeader": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
+		s.Spec.Proxy.HostHeader = v1alpha1.HostClient
+	}},
 	"spec.proxy.audit": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
 		s.Spec.Proxy.Audit = v1alpha1.AuditDisabled
 	}},

@@ -130,6 +130,12 @@ var proxyRows = []subject{
 			says: "Too many: 65: must have at most 64 items",
 		},
 	}},
+	{"spec.proxy.hostHeader", []row{
+		{
+			mistake: "a host", spec: "proxy: {hostHeader: mcp.example.com}", field: "spec.proxy.hostHeader",
+			says: "Unsupported value: \"mcp.example.com\": supported values: \"Localhost\", \"Client\"",
+		},
+	}},
 	{"spec.proxy.audit", []row{
 		{
 			mistake: "a switch", spec: "proxy: {audit: false}", field: "spec.proxy.audit",

@@ -45,6 +45,11 @@ var remoteRows = []subject{
 				"another port in proxy.port",
 		},
 		{
+			mistake: "a host for a server elsewhere",
+			whole:   remoteProxy("{url: 'https://mcp.example.com/mcp', proxy: {hostHeader: Client}}"), field: "spec",
+			says: "Invalid value: a server elsewhere sees its own host, that of url: remove proxy.hostHeader",
+		},
+		{
 			mistake: "stdio", whole: remoteProxy("{url: 'https://mcp.example.com/mcp', transport: stdio}"),
 			field: "spec.transport", says: "Unsupported value: \"stdio\": supported values: \"streamable-http\", \"sse\"",
 		},

@@ -40,6 +40,12 @@ type ProxySpecApplyConfiguration struct {
 	// proxy removes those that clients send. The default is false: the proxy
 	// writes its own.
 	TrustForwardedHeaders *bool `json:"trustForwardedHeaders,omitempty"`
+	// hostHeader is which Host the server sees, once the proxy has checked that of the
+	// client. Localhost is localhost with the server's port, which servers take that
+	// check Host, and the request has no Origin and no Sec-Fetch-* any more. Client is
+	// what the client sent. The default is Localhost. X-Forwarded-Host has the
+	// client's Host in both cases.
+	HostHeader *apisv1alpha1.HostHeader `json:"hostHeader,omitempty"`
 	// audit is whether the proxy logs a line for each decision of spec.authzConfig,
 	// and for each caller that spec.oidcConfigRef keeps out: Enabled or Disabled. The
 	// default is Enabled. A line has neither arguments nor tokens.
@@ -113,6 +119,14 @@ func (b *ProxySpecApplyConfiguration) WithAllowedOrigins(values ...string) *Prox
 // If called multiple times, the TrustForwardedHeaders field is set to the value of the last call.
 func (b *ProxySpecApplyConfiguration) WithTrustForwardedHeaders(value bool) *ProxySpecApplyConfiguration {
 	b.TrustForwardedHeaders = &value
+	return b
+}
+
+// WithHostHeader sets the HostHeader field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HostHeader field is set to the value of the last call.
+func (b *ProxySpecApplyConfiguration) WithHostHeader(value apisv1alpha1.HostHeader) *ProxySpecApplyConfiguration {
+	b.HostHeader = &value
 	return b
 }
 

@@ -253,6 +253,46 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// The proxy has judged Host and page. A backend that checks them knows itself as localhost, on every way to it.
+func TestABackendSeesLocalhost(t *testing.T) {
+	var got http.Header
+	b := serve(t, Config{AllowedOrigins: []string{"https://app.example.com"}}, http.HandlerFunc(
+		func(_ http.ResponseWriter, r *http.Request) {
+			got = r.Header.Clone()
+			got.Set("Host", r.Host)
+		}))
+	for _, tc := range []struct{ method, body string }{
+		{http.MethodPost, "{}"},
+		{http.MethodPost, strings.Repeat("x", longestDirect+1)},
+		{http.MethodGet, ""},
+		{http.MethodDelete, ""},
+	} {
+		for told, want := range map[string]map[string]string{
+			"localhost:3000": {"Host": "localhost:3000"},
+			"": {
+				"Host": "localhost:1", "Origin": "https://app.example.com", "Sec-Fetch-Site": "cross-site",
+				"Sec-Fetch-Mode": "cors",
+			},
+		} {
+			b.upstream.ToldHost = told
+			request := b.request(tc.method, "/mcp", tc.body, "Origin", "https://app.example.com", "Sec-Fetch-Site", "cross-site",
+				"Sec-Fetch-Mode", "cors")
+			request.Host = "localhost:1"
+			if status := b.do(request).StatusCode; status != http.StatusOK {
+				t.Fatalf("HTTP %d", status)
+			}
+			for _, name := range []string{"Host", "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode"} {
+				if got.Get(name) != want[name] {
+					t.Errorf("%s, told %q: %s is %q, want %q", tc.method, told, name, got.Get(name), want[name])
+				}
+			}
+			if host := got.Get("X-Forwarded-Proto") + " " + got.Get("X-Forwarded-Host"); host != "http localhost:1" {
+				t.Errorf("%s, told %q: the client's host is %q", tc.method, told, host)
+			}
+		}
+	}
+}
+
 func TestOnlyAPostHasABody(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodOptions} {
 		b := serve(t, Config{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

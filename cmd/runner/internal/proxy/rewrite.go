@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 )
 
 // passed are the headers of a request that the backend gets; docs/security.md
@@ -58,8 +59,9 @@ func APIKey(name string) bool {
 		!slices.ContainsFunc([]string{"X-Remote-", "X-Auth-Request-", "Impersonate-"}, begins(name))
 }
 
-// rewrite makes the request to the backend. The Host header stays the
-// client's, so that a backend which builds URLs builds right ones.
+// rewrite makes the request to the backend. Where that is told another Host than the client's, the proxy alone reaches
+// it, and has judged the client's Host, and the page that calls: the backend would hold that against the Host that it
+// sees (docs/adr/0080-a-backend-sees-localhost.md).
 func (t *target) rewrite(r *httputil.ProxyRequest) {
 	f := flightOf(r.Out.Context())
 	to := f.route.to
@@ -83,6 +85,10 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 		r.Out.Header[protocol.HeaderSession] = []string{f.route.own}
 	}
 	address(r.Out, to)
+	if to.ToldHost != "" {
+		r.Out.Host = to.ToldHost
+		remote.ForgetPage(r.Out.Header)
+	}
 	// ReverseProxy passes no trailers of requests on, only their announcement.
 	r.Out.Trailer = nil
 	if to.remote != nil {

@@ -35,6 +35,8 @@ type Content struct {
 	Generation int64
 	// Path is that of the MCP endpoint there, empty where it is the target's.
 	Path string
+	// ToldHost is the Host that the backend sees, empty for the client's.
+	ToldHost string
 	// Alone says that all pods of the upstream are of this content.
 	Alone bool
 }

@@ -59,8 +59,13 @@ func New(config runconfig.Remote, files string) (*Server, error) {
 func (s *Server) Address(out *http.Request) {
 	out.URL.Scheme, out.URL.Host, out.URL.Path, out.URL.RawPath, out.Host = s.URL.Scheme, s.URL.Host, s.URL.Path,
 		s.URL.RawPath, ""
+	ForgetPage(out.Header)
+}
+
+// ForgetPage takes out of a request what a browser says of the page that calls.
+func ForgetPage(header http.Header) {
 	for _, name := range []string{"Origin", "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site"} {
-		out.Header.Del(name)
+		header.Del(name)
 	}
 }
 

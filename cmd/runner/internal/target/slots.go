@@ -44,23 +44,34 @@ type slot struct {
 	// two.
 	runs atomic.Pointer[string]
 	hash string
-	// path and bridged are of the content that its pods have, and not of what is about to replace them.
-	path    string
-	bridged bool
+	// path, bridged and toldHost are of the content that its pods have, and not of what is about to replace them.
+	path     string
+	bridged  bool
+	toldHost string
 }
 
 // slotAt is the one behind the Services of a slot, where content is, or comes to be.
 func (t *Target) slotAt(at workload.Slot, c v1alpha1.BackendContent) *slot {
 	p, key, port := &slot{}, t.config.Run.Server.Name, strconv.Itoa(runconfig.CallPort)
-	p.takes(c)
-	// Backends are told the name of the Service (Host).
+	t.takes(p, c)
 	p.upstream = proxy.Service(net.JoinHostPort(at.Name(key), port), net.JoinHostPort(t.fqdn(at.Name(key)), port),
 		net.JoinHostPort(t.fqdn(at.HeadlessName(key)), strconv.Itoa(int(c.Port))), podtemplate.PortMCP, p.openPort.Load)
 	return p
 }
 
-func (p *slot) takes(c v1alpha1.BackendContent) {
+// takes notes that the pods of a slot have content.
+func (t *Target) takes(p *slot, c v1alpha1.BackendContent) {
 	p.path, p.bridged = c.Path, c.Transport != v1alpha1.TransportStreamableHTTP
+	p.toldHost = t.toldHost(strconv.Itoa(int(c.Port)))
+}
+
+// toldHost is the Host that a backend on a port sees: one that it knows without being told its names, empty for the
+// client's.
+func (t *Target) toldHost(port string) string {
+	if t.config.Run.Proxy.ClientHost {
+		return ""
+	}
+	return net.JoinHostPort("localhost", port)
 }
 
 // Follow has a proxy go where the server's status says, as Observe is told it; before that where the process before
@@ -141,10 +152,11 @@ func (t *Target) upstreams() proxy.Upstreams {
 		p := s.known[workload.Slot(c.Slot)]
 		alone := p.hash == c.Hash
 		if alone || workload.Slot(c.Slot) != s.active {
-			p.takes(c)
+			t.takes(p, c)
 		}
 		return p.upstream.Holds(proxy.Content{
-			Slot: c.Slot, Generation: c.Generation, Hash: c.Hash, Path: p.path, Bridged: p.bridged, Alone: alone,
+			Slot: c.Slot, Generation: c.Generation, Hash: c.Hash, Path: p.path, Bridged: p.bridged,
+			ToldHost: p.toldHost, Alone: alone,
 		})
 	}
 	upstreams := proxy.Upstreams{Active: upstream(*s.now.Active), Stated: s.stated}

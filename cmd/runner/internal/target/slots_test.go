@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
@@ -163,6 +165,27 @@ func TestWhatRunsIsKnownOfEachSlot(t *testing.T) {
 		u := p.upstream.Holds(proxy.Content{Slot: int32(slot)})
 		if got := to.runsAt(u)(); got != want.runs || p.openPort.Load() != want.port {
 			t.Errorf("slot %d: %q at port %d", slot, got, p.openPort.Load())
+		}
+	}
+}
+
+// A backend that checks Host knows itself as localhost with the port of its own content, unless it is to see the
+// client's.
+func TestWhichHostABackendSees(t *testing.T) {
+	for client, want := range map[bool][]string{false: {"localhost:3000", "localhost:8080"}, true: {"", ""}} {
+		run := sample(func(r *runconfig.Target) { r.Proxy.ClientHost = client })
+		to := made(t, Config{Run: run})
+		var got proxy.Upstreams
+		to.Follow(func(all proxy.Upstreams) { got = all }, nil, slog.New(slog.DiscardHandler))
+		in := func(slot, port int32) v1alpha1.BackendContent {
+			return v1alpha1.BackendContent{
+				Slot: slot, Hash: "a", Generation: 1, Port: port, Path: "/mcp", Transport: v1alpha1.TransportStreamableHTTP,
+			}
+		}
+		active := in(1, 3000)
+		to.Observe(backend.Standing{Active: &active, Others: []v1alpha1.BackendContent{in(2, 8080)}})
+		if hosts := []string{got.Active.ToldHost, got.Others[0].ToldHost}; !slices.Equal(hosts, want) {
+			t.Errorf("the client's %t: told %q, want %q", client, hosts, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -134,6 +135,9 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 		config.Refresh = t.refresh
 	} else {
 		t.upstream.Content = proxy.Content{Hash: config.Own, Bridged: t.config.Run.Bridged()}
+		if _, port, err := net.SplitHostPort(t.upstream.Host()); err == nil && t.remote == nil {
+			t.upstream.ToldHost = t.toldHost(port)
+		}
 	}
 	if login != nil {
 		config.Authenticate = login.Guard
