@@ -38,7 +38,10 @@ func TestAPlanSaysWhatAnApplyWouldDo(t *testing.T) {
 		},
 		"what new pods read": {
 			kit.Server("echo", "registry.example.com/echo:1", "envFrom: [{secretRef: {name: token}}]"), 1,
-			[]string{"pods of the backend are replaced, by spec.envFrom\n  they read, as it is then: Secret/token\n"},
+			[]string{
+				"pods of the backend are replaced by others that come up beside those that serve, by spec.envFrom\n" +
+					"  they read, as it is then: Secret/token\n",
+			},
 			"",
 		},
 		"the proxy": {
