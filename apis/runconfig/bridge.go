@@ -2,8 +2,8 @@ package runconfig
 
 // How the bridge stands in the pods of a backend that does not speak streamable HTTP.
 const (
-	// BridgeVersion is another one when the bridge is. It is part of a backend's content: a release replaces the pods of
-	// these backends only with a new version. A test of cmd/runner/internal/bridge tells when it is due.
+	// BridgeVersion is another one when the bridge is. It is part of the pod template of new content; pods that run keep
+	// their bridge. A test of cmd/runner/internal/bridge tells when it is due.
 	BridgeVersion = "1"
 	// BridgeCommand is the first argument of the runner's program as a bridge.
 	BridgeCommand = "bridge"

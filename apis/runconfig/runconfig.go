@@ -158,6 +158,8 @@ type Backend struct {
 	RestartedAt string `json:"restartedAt,omitempty"`
 	// Bridge stands between proxy and server; nil where the server speaks streamable HTTP.
 	Bridge *Bridge `json:"bridge,omitempty"`
+	// Rendering is how many of the changes that releases made to the pod template it has (controllers/workload).
+	Rendering int32 `json:"rendering,omitempty"`
 }
 
 // IsZero leaves the backend out of the encoding where there is none.

@@ -60,7 +60,7 @@ type WorkloadStatus struct {
 	OwnHash string `json:"ownHash,omitempty"`
 
 	// backendHash is the SHA-256 of what the backend's pods run, in lower-case
-	// hexadecimal digits. Only an MCPServer of transport stdio or sse has it.
+	// hexadecimal digits. Only an MCPServer has it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	BackendHash string `json:"backendHash,omitempty"`

@@ -183,9 +183,11 @@ func up(edits ...edit) scene {
 	server.Finalizers = []string{contract.Finalizer}
 	server.Status = v1alpha1.MCPServerStatus{
 		ProxyWorkloadStatus: v1alpha1.ProxyWorkloadStatus{
-			Workload: &v1alpha1.WorkloadStatus{Generation: current.Generation, Hash: current.Hash},
-			Runtime:  &v1alpha1.RuntimeStatus{Generation: current.Generation, ServerUID: "uid"},
-			URL:      "http://old",
+			Workload: &v1alpha1.WorkloadStatus{
+				Generation: current.Generation, Hash: current.Hash, BackendHash: digestOf(current).Backend,
+			},
+			Runtime: &v1alpha1.RuntimeStatus{Generation: current.Generation, ServerUID: "uid"},
+			URL:     "http://old",
 		},
 	}
 	said("Ready")(&scene{server: server})

@@ -56,7 +56,7 @@ func desiredChildren(t *testing.T, long bool) {
 	hash := contentHash(t, server)
 	made := planOf(server, world{}, options)
 	if rev := (revision.Revision{Generation: 1, Hash: hash}); made.Target != rev || made.Claim.Generation != 1 ||
-		made.Claim.Hash != hash {
+		made.Claim.Hash != hash || made.Claim.BackendHash != made.Digest.Backend {
 		t.Errorf("the revision is %v, and is claimed as %v", made.Target, made.Claim)
 	}
 	var names []string

@@ -14,7 +14,11 @@ import (
 // server owns them. The StatefulSet carries the revision, its pods the hash of what they run. The error is
 // podtemplate.Problems, those that Render found.
 func Backend(run runconfig.RunConfig, slot Slot) (*appsv1ac.StatefulSetApplyConfiguration, error) {
-	template, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, slot.Component()))
+	return released.backend(run, slot)
+}
+
+func (r renderings) backend(run runconfig.RunConfig, slot Slot) (*appsv1ac.StatefulSetApplyConfiguration, error) {
+	template, problems := r.template(run.Backend, Labels(run.Server.Name, slot.Component()))
 	if err := podtemplate.AsError(problems); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,10 @@ func claimed(t *testing.T, name string) (*v1alpha1.MCPServer, Rendered) {
 	rendered := sound(t, server, options)
 	server.Status.Workload = &v1alpha1.WorkloadStatus{
 		Generation: 7, Hash: rendered.Hash,
-		BackendHash: rendered.Content.Rendering.Backend, BridgeImage: rendered.Content.Backend.Bridge.Image,
+		BackendHash: rendered.Content.Rendering.Backend, SessionSecret: rendered.Content.Proxy.SessionSecret,
+	}
+	if bridge := rendered.Content.Backend.Bridge; bridge != nil {
+		server.Status.Workload.BridgeImage = bridge.Image
 	}
 	return server, rendered
 }

@@ -52,10 +52,14 @@ type Rendered struct {
 type Input struct {
 	Object  kinds.Object
 	Configs frame.Set
+	// Contents are those as which the backend's is rendered where it means the same.
+	Contents Contents
 }
 
 // Render renders an input. It cannot fail: errors in the spec are problems.
-func Render(in Input, release podtemplate.Release) Rendered {
+func Render(in Input, release podtemplate.Release) Rendered { return released.render(in, release) }
+
+func (r renderings) render(in Input, release podtemplate.Release) Rendered {
 	object := in.Object
 	owner, spec := OwnerWith(object, release.Objects), object.GetProxySpec()
 	configs, replicas := registry.Bind(object, in.Configs), ProxyReplicas(object, release.ProxyReplicas)
@@ -67,7 +71,7 @@ func Render(in Input, release podtemplate.Release) Rendered {
 	run, problems := runspec.For(object), check(object)
 	var strategy v1alpha1.RolloutStrategy
 	if server, is := object.(*v1alpha1.MCPServer); is {
-		template, wrong := renderBackend(&run, object.GetProxyStatus().Workload, release)
+		template, wrong := r.renderBackend(&run, in.Contents, release)
 		problems = append(problems, wrong...)
 		strategy, wrong = strategyOf(server.Spec.Rollout, template, &run.Backend)
 		problems = append(problems, wrong...)
@@ -107,35 +111,6 @@ func specOf(object kinds.Object) any {
 		return &o.Spec
 	}
 	return nil
-}
-
-// renderBackend renders the backend's pod template, and stores its hash. It keeps the running bridge's image unless the
-// template changes anyway, so that an upgrade does not end all sessions.
-func renderBackend(
-	run *runconfig.RunConfig, claimed *v1alpha1.WorkloadStatus, release podtemplate.Release,
-) (*corev1ac.PodTemplateSpecApplyConfiguration, []podtemplate.Problem) {
-	if run.Backend.Bridge != nil {
-		run.Backend.Bridge.PullSecrets = slices.Compact(slices.Sorted(slices.Values(release.RunnerPullSecrets)))
-		if claimed != nil && claimed.BridgeImage != "" {
-			run.Backend.Bridge.Image = claimed.BridgeImage
-			if template, problems := hashBackend(run); run.Rendering.Backend == claimed.BackendHash {
-				return template, problems
-			}
-		}
-		run.Backend.Bridge.Image = release.RunnerImage
-	}
-	return hashBackend(run)
-}
-
-func hashBackend(
-	run *runconfig.RunConfig,
-) (template *corev1ac.PodTemplateSpecApplyConfiguration, problems []podtemplate.Problem) {
-	template, problems = podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
-	var err error
-	if run.Rendering.Backend, err = hashOf(template); err != nil {
-		problems = append(problems, podtemplate.Problem{Field: "spec", Message: err.Error()})
-	}
-	return template, problems
 }
 
 // RenderProxy renders the proxy in front of run, with one replica. The caller checks everything in the owner's spec

@@ -51,7 +51,7 @@ var options = given{
 }
 
 func render(object kinds.Object, with given) Rendered {
-	return Render(Input{object, with.Configs}, with.Release)
+	return Render(Input{object, with.Configs, ContentsOf(object)}, with.Release)
 }
 
 // login is what the full server refers to.

@@ -55,12 +55,16 @@ func (r Rendered) StoredContent(server *v1alpha1.MCPServer, generation int64) (
 // ControllerRevisions can make one of any name. Its path is that of the first claim, except for transport sse: the one
 // that it is called at is in status.active.
 func ReadContent(server runconfig.Server, data []byte) (runconfig.RunConfig, error) {
+	return released.readContent(server, data)
+}
+
+func (r renderings) readContent(server runconfig.Server, data []byte) (runconfig.RunConfig, error) {
 	content, err := runconfig.DecodeContent(data)
 	if err != nil {
 		return runconfig.RunConfig{}, err
 	}
 	run := runconfig.RunConfig{Version: runconfig.Version, Server: server, Backend: content.Backend}
-	if _, problems := hashBackend(&run); len(problems) > 0 {
+	if _, problems := r.hash(&run); len(problems) > 0 {
 		return runconfig.RunConfig{}, fmt.Errorf("content: %s: %s", problems[0].Field, problems[0].Message)
 	}
 	if run.Rendering.Backend != content.Hash {
@@ -70,15 +74,20 @@ func ReadContent(server runconfig.Server, data []byte) (runconfig.RunConfig, err
 }
 
 // AsksFor says why the spec of a server does not ask for content that ReadContent has read, nil where it does. The
-// bridge's image is none of the spec's.
+// bridge's image is none of the spec's, and neither is as what a release has rendered it.
 func AsksFor(server *v1alpha1.MCPServer, content runconfig.RunConfig) error {
+	return released.asksFor(server, content)
+}
+
+func (r renderings) asksFor(server *v1alpha1.MCPServer, content runconfig.RunConfig) error {
 	run, only := runspec.For(server), server.DeepCopy()
 	if run.Backend.Bridge != nil && content.Backend.Bridge != nil {
 		run.Backend.Bridge.Image = content.Backend.Bridge.Image
 		run.Backend.Bridge.PullSecrets = content.Backend.Bridge.PullSecrets
 	}
+	run.Backend.Rendering = content.Backend.Rendering
 	only.Spec = runspec.OnlyContent(&server.Spec)
-	_, problems := hashBackend(&run)
+	_, problems := r.hash(&run)
 	if problems = append(check(only), problems...); len(problems) > 0 {
 		return fmt.Errorf("it is not accepted: %s: %s", problems[0].Field, problems[0].Message)
 	}

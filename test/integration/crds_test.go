@@ -27,10 +27,10 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		s.Apply(git, server("echo", ""))
 		atRest(s, "plain")
 		atRest(s, "echo")
-		back := redefined(s, "status: {workload: {generation: 1, hash: a, backendHash: b}}",
+		back := redefined(s, "status: {workload: {generation: 1, hash: a, bridgeImage: b}}",
 			func(of func(...string) map[string]any) {
 				// One field: of several the API server names any, and other words each time are another write.
-				delete(of("properties", "status", "properties", "workload", "properties"), "backendHash")
+				delete(of("properties", "status", "properties", "workload", "properties"), "bridgeImage")
 			})
 
 		By("restarting, which changes nothing")
@@ -47,7 +47,7 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		Expect(readyMessage(live)).To(And(
 			ContainSubstring("the CustomResourceDefinition of MCPServer in the cluster is older than this program: apply the "+
 				"CRDs of this release: "),
-			ContainSubstring(".status.workload.backendHash: field not declared in schema")))
+			ContainSubstring(".status.workload.bridgeImage: field not declared in schema")))
 		Expect(live.Status.Workload.Generation).To(BeEquivalentTo(1))
 		again := func() kit.Log { return op.writes(mark).Answered(http.StatusInternalServerError) }
 		mark = op.requests.Mark()

@@ -23,7 +23,7 @@ type WorkloadStatusApplyConfiguration struct {
 	// say, in lower-case hexadecimal digits.
 	OwnHash *string `json:"ownHash,omitempty"`
 	// backendHash is the SHA-256 of what the backend's pods run, in lower-case
-	// hexadecimal digits. Only an MCPServer of transport stdio or sse has it.
+	// hexadecimal digits. Only an MCPServer has it.
 	BackendHash *string `json:"backendHash,omitempty"`
 	// bridgeImage is the image of the bridge in the backend's pods. A release with
 	// another runner image does not change it until something else about these pods

@@ -62,11 +62,8 @@ func (m *maker) claim() v1alpha1.WorkloadStatus {
 	same := m.s.Last.HasClaimed(m.Target)
 	claim := v1alpha1.WorkloadStatus{
 		Generation: m.Target.Generation, Hash: m.Target.Hash, OwnHash: m.Digest.OwnHash,
-		SessionSecret: m.Digest.SessionSecret,
+		BackendHash: m.Digest.Backend, BridgeImage: m.Digest.BridgeImage, SessionSecret: m.Digest.SessionSecret,
 		ConfigRollout: same && m.s.Last.Claim.ConfigRollout, Strategy: m.strategy(same),
-	}
-	if m.Digest.BridgeImage != "" {
-		claim.BackendHash, claim.BridgeImage = m.Digest.Backend, m.Digest.BridgeImage
 	}
 	if m.owner.Backend {
 		claim.Labels, claim.Annotations = m.owner.Metadata.Labels, m.owner.Metadata.Annotations

@@ -187,7 +187,7 @@ func (r *Renderer) before(s *snapshot.Snapshot) (had input, told bool) {
 }
 
 func (r *Renderer) asked(s *snapshot.Snapshot) workload.Input {
-	return workload.Input{Object: r.object(s), Configs: s.Configs.Refs}
+	return workload.Input{Object: r.object(s), Configs: s.Configs.Refs, Contents: workload.ContentsOf(s.Object)}
 }
 
 // object is that of a snapshot with nothing but what content depends on, so that all of it is in the key.
@@ -198,9 +198,7 @@ func (r *Renderer) object(s *snapshot.Snapshot) kinds.Object {
 	}
 	var status v1alpha1.ProxyWorkloadStatus
 	if claim := s.Last.Claim; claim != nil {
-		status.Workload = &v1alpha1.WorkloadStatus{
-			BackendHash: claim.BackendHash, BridgeImage: claim.BridgeImage, SessionSecret: claim.SessionSecret,
-		}
+		status.Workload = &v1alpha1.WorkloadStatus{SessionSecret: claim.SessionSecret}
 		for _, c := range claim.Configs {
 			status.Workload.Configs = append(status.Workload.Configs, v1alpha1.WorkloadConfig{Kind: c.Kind, Name: c.Name})
 		}
@@ -235,7 +233,7 @@ func keyed(in workload.Input) input {
 		}
 		configs = append(configs, config)
 	}
-	data, err := json.Marshal([]any{in.Object, configs})
+	data, err := json.Marshal([]any{in.Object, configs, in.Contents})
 	if err != nil {
 		return input{Input: in}
 	}

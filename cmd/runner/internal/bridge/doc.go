@@ -2,6 +2,6 @@
 // does, in the backend's own pod: a server on standard input and output, or one of the
 // deprecated HTTP+SSE transport.
 //
-// Read Bridge.ServeHTTP first. A change of this package, or of another one that version_test.go names, reaches pods
-// that run only with a new runconfig.BridgeVersion, which that test asks for.
+// Read Bridge.ServeHTTP first. A change of this package, or of another one that version_test.go names, does not reach
+// pods that run: proxies of later releases call them as they are.
 package bridge

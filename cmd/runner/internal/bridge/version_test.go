@@ -45,7 +45,7 @@ func TestTheSourcesAreThoseOfAllPackagesOfTheBridge(t *testing.T) {
 	}
 }
 
-// Pods that have a bridge keep it, over releases, while its version is the same.
+// Pods that have a bridge keep it, over releases: what it is to proxies does not change unseen.
 func TestTheVersionIsThatOfTheSources(t *testing.T) {
 	hash := sha256.New()
 	for _, pattern := range sources {
@@ -80,9 +80,10 @@ func TestTheVersionIsThatOfTheSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("the bridge is not the one of version %q. If servers that run should get it, raise "+
-			"runconfig.BridgeVersion: their pods are replaced with the next release. "+
-			"Then, or where nothing that they see has changed: go test ./cmd/runner/internal/bridge -run Version -update",
+		t.Errorf("the bridge is not the one of version %q. If it is another one to those that call it, raise "+
+			"runconfig.BridgeVersion, with an entry of renderings in controllers/workload, and proxies have to call pods with "+
+			"either. Then, or where nothing that they see has changed: "+
+			"go test ./cmd/runner/internal/bridge -run Version -update",
 			strings.Fields(string(want))[0])
 	}
 }
