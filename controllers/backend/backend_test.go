@@ -190,12 +190,13 @@ func TestThatMCPAnswersIsSaidOfThisContent(t *testing.T) {
 		"it does now":                       {3, no, yes, false, yes},
 		"it does, and a replica erred late": {3, no, yes, true, yes},
 		"a later failure":                   {3, yes, no, false, no},
-		"a failure that was told, and a replica that is answered": {3, yes, no, true, yes},
-		"it fails otherwise":               {3, no, other, false, other},
-		"a replica was told otherwise":     {3, no, other, true, no},
-		"told, and erased":                 {3, conditions.Finding{}, no, true, no},
-		"what stands is of older content":  {2, yes, conditions.Finding{}, false, unknown},
-		"news, and older content's stands": {2, yes, no, false, no},
+		"a failure, and a replica that is answered": {3, yes, no, true, yes},
+		"a replica is answered otherwise":           {3, yes, conditions.True("Answers", "HTTP 401"), true, yes},
+		"it fails otherwise":                        {3, no, other, false, other},
+		"a replica was told otherwise":              {3, no, other, true, no},
+		"told, and erased":                          {3, conditions.Finding{}, no, true, no},
+		"what stands is of older content":           {2, yes, conditions.Finding{}, false, unknown},
+		"news, and older content's stands":          {2, yes, no, false, no},
 	} {
 		r := runner(t)
 		r.Learn(Facts{Answers: tc.learned})

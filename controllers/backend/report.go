@@ -177,16 +177,16 @@ func (r *Runner) mergedFacts(server kinds.Object) Facts {
 	return r.learned
 }
 
-// answers is whether MCP answers for this content. New facts replace what is reported. Of two replicas with different
-// facts the last one wins, and a success wins over a failure.
+// answers is whether MCP answers for this content. New facts replace what is reported, once. Of two replicas with
+// different facts the last one wins, and a success wins over a failure.
 func (r *Runner) answers(server kinds.Object) conditions.Finding {
 	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendAnswers)
 	news := r.learned.Answers
 	if stands == nil || !reported(server, r) {
 		stands = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAsked, Message: r.notAsked()}
 	}
-	if news.Status != "" &&
-		(r.pendingReport || news.Status == metav1.ConditionTrue || stands.Status == metav1.ConditionUnknown) {
+	succeeds := news.Status == metav1.ConditionTrue && stands.Status != metav1.ConditionTrue
+	if news.Status != "" && (r.pendingReport || succeeds || stands.Status == metav1.ConditionUnknown) {
 		return news
 	}
 	return conditions.Restate(stands)

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
@@ -151,6 +153,55 @@ func TestWhatSettlesARolloutIsReadLive(t *testing.T) {
 			t.Error("it writes by a server that has moved")
 		}
 	})
+}
+
+// Sessions end by what proxies say then, and not by what they have said while the rollout was paused.
+func TestTheEndOfSessionsIsAskedForAnew(t *testing.T) {
+	r, s := inCandidate(t)
+	s.comes(r, true)
+	rest(t, r, s)
+	s.answers()
+	proxy := s.objects[storedKey{"Pod", "proxy"}].DeepCopyObject().(*corev1.Pod)
+	proxy.Status.Phase = corev1.PodRunning
+	s.put(proxy)
+	now, inFlight := noon, int64(1)
+	asks := s.operator(s, s, now)
+	asks.Now = func() time.Time { return now }
+	asks.reader.AskProxy = func(context.Context, *corev1.Pod) (runconfig.Routing, error) {
+		status := read(s).Status
+		return runconfig.Routing{
+			ServerUID: string(read(s).UID), Since: noon.Add(-time.Hour),
+			Active: &runconfig.RoutedContent{
+				Slot: status.Active.Slot, Hash: status.Active.Hash, Generation: status.Active.Generation,
+			},
+			Contents: []runconfig.ContentUse{{Slot: 1, Hash: status.Rollout.From.Hash, InFlight: inFlight}},
+		}, nil
+	}
+	paused := func(is bool) {
+		server := read(s)
+		server.Spec.Rollout.Paused = is
+		s.put(server)
+		rest(t, asks, s)
+	}
+	rest(t, asks, s)
+	drains := func(what string) {
+		t.Helper()
+		if now := read(s).Status; now.Rollout == nil || now.Rollout.Steps[4].State != v1alpha1.StepActive {
+			t.Fatalf("%s: %+v", what, now.Rollout)
+		}
+	}
+	drains("a call on its way")
+	now, inFlight = noon.Add(2*time.Hour), 0
+	paused(true)
+	drains("paused")
+	now, inFlight = now.Add(time.Minute), 1 // proxies are not asked again before ten
+	paused(false)
+	drains("a call of a session that was quiet")
+	now, inFlight = now.Add(time.Hour), 0
+	rest(t, asks, s)
+	if now := read(s).Status.Rollout; now == nil || now.Steps[4].State != v1alpha1.StepDone {
+		t.Errorf("no session is left: %+v", now)
+	}
 }
 
 func pass(t *testing.T, r *Reconciler) {

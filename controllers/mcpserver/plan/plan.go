@@ -71,8 +71,8 @@ type Plan struct {
 	Rollout successive.Verdict
 	// Next is what the status is to say of that, also where the write of it is refused.
 	Next successive.Status
-	// Settles says that Next gives the calls to another slot, or has the outcome of a rollout: what a cache shows is not
-	// enough for that.
+	// Settles says that Next gives the calls to another slot, ends sessions, or has the outcome of a rollout: what a cache
+	// shows is not enough for that.
 	Settles bool
 }
 

@@ -142,7 +142,8 @@ func (m *maker) advanceTo(want successive.Wanted) {
 		Ends: !equality.Semantic.DeepEqual(last.Rollout, next.Rollout) ||
 			!equality.Semantic.DeepEqual(last.LastRollout, next.Last),
 	}
-	m.Settles = last.Active != nil && (last.Active.Slot != next.Active.Slot ||
+	drained := successive.Status{Rollout: last.Rollout}.Drains() && !next.Drains()
+	m.Settles = last.Active != nil && (drained || last.Active.Slot != next.Active.Slot ||
 		!equality.Semantic.DeepEqual(last.LastRollout, next.Last))
 	m.always(write)
 	if write.Begins {

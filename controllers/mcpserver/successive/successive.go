@@ -149,11 +149,17 @@ func (s Status) NeedsAnswers() bool {
 	return step != nil && (step.Name == v1alpha1.StepAcknowledge || step.Name == v1alpha1.StepDrain)
 }
 
+// Drains reports whether the content before has its sessions still.
+func (s Status) Drains() bool {
+	step := s.step()
+	return step != nil && step.Name == v1alpha1.StepDrain
+}
+
 // AnswersLast is for how long what proxies have answered in the present step is as good as a new answer: 0 until they
 // have acknowledged a switch. Sessions that have gone on for long are asked for rarely.
 func (s Status) AnswersLast(now time.Time) time.Duration {
 	step := s.step()
-	if step == nil || step.Name != v1alpha1.StepDrain || step.StartedAt == nil {
+	if !s.Drains() || step.StartedAt == nil {
 		return 0
 	}
 	return min(max(asksOfSessions, now.Sub(step.StartedAt.Time)/10), quiet)

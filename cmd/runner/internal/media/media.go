@@ -82,7 +82,7 @@ func Redirects(response *http.Response) (to string, redirects bool) {
 	if err != nil || u.Path == "" {
 		return "elsewhere", true
 	}
-	if asked := response.Request; asked != nil && (u.Host == asked.Host || u.Host == asked.URL.Host) {
+	if asked := response.Request; asked != nil && isOf(asked, u.Host) {
 		u.Scheme, u.Host = "", ""
 	}
 	return fmt.Sprintf("to %.200s", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()), true
@@ -97,12 +97,17 @@ func Leads(response *http.Response) string {
 	asked := response.Request
 	to, err := asked.URL.Parse(response.Header.Get("Location"))
 	switch {
-	case err != nil, to.Host != asked.Host && to.Host != asked.URL.Host, to.RawQuery != asked.URL.RawQuery:
+	case err != nil, !isOf(asked, to.Host), to.RawQuery != asked.URL.RawQuery:
 		return ""
 	case !strings.HasPrefix(to.Path, "/"), to.EscapedPath() != to.Path, to.Path == asked.URL.Path:
 		return ""
 	}
 	return to.Path
+}
+
+// isOf reports whether a host is that of a request, as its server may know it.
+func isOf(asked *http.Request, host string) bool {
+	return host == asked.Host || host == asked.URL.Host || host == asked.Header.Get("X-Forwarded-Host")
 }
 
 // Text is JSON without the byte order mark that some servers begin it with (RFC 8259, section 8.1), and without space

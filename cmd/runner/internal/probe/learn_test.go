@@ -243,6 +243,13 @@ var notMCP = map[string]struct {
 		port + "answers, but not MCP at /mcp (HTTP 405): write the path", false,
 	},
 	"a slash too few": {
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer(http.StatusTemporaryRedirect, "Location", "http://"+r.Host+"/mcp/", "").ServeHTTP(w, r)
+		}), "NotMCP",
+		"the backend redirects to /mcp/ (HTTP 307), which is not followed: write the path of its MCP endpoint into spec.path",
+		false,
+	},
+	"a slash too few, by the name that clients call": {
 		answer(http.StatusTemporaryRedirect, "Location", "http://echo-proxy.team.svc:8000/mcp/", ""), "NotMCP",
 		"the backend redirects to /mcp/ (HTTP 307), which is not followed: write the path of its MCP endpoint into spec.path",
 		false,
@@ -343,10 +350,10 @@ func TestWhatIsSaidOfABackendThatDoesNotAnswerMCP(t *testing.T) {
 func TestABackendIsAskedOnAClientsWay(t *testing.T) {
 	var host atomic.Value
 	s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host.Store(r.Host + r.Header.Get("X-Forwarded-Proto"))
+		host.Store(r.Header.Get("X-Forwarded-Proto") + "://" + r.Header.Get("X-Forwarded-Host"))
 		w.WriteHeader(http.StatusUnauthorized)
 	})))
-	if !s.Ready(t.Context()) || host.Load() != "echo-proxy.team.svc:8000http" {
+	if !s.Ready(t.Context()) || host.Load() != "http://echo-proxy.team.svc:8000" {
 		t.Errorf("it was asked as %v", host.Load())
 	}
 }
