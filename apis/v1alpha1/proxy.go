@@ -139,22 +139,25 @@ const (
 // ProxyProbe is how the proxy asks an MCP server whether it answers still.
 type ProxyProbe struct {
 	// periodSeconds is how many seconds pass between two questions of a pod of the proxy,
-	// up to 3600. The default is 30, and 300 for an MCPRemoteProxy. 0 asks none.
+	// up to 3600. The default is 30, and 300 for an MCPRemoteProxy. 0 asks none. From 300 on
+	// a server with sessions has a new one for each question.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 3600",message="write how many seconds pass between two questions, up to 3600, or 0 for no questions"
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
 
-	// timeoutSeconds is how many seconds an answer may take, from 1 to 60. The default is 5.
+	// timeoutSeconds is how many seconds an answer may take, from 1 to 9. The default is 5.
+	// A server that an MCPRemoteProxy asks has 15.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=60
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 60",message="write how many seconds an answer may take, 1 to 60"
+	// +kubebuilder:validation:Maximum=9
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 9",message="write how many seconds an answer may take, 1 to 9"
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 
 	// failureThreshold is how many questions in a row may fail before Ready says so, from 1
-	// to 10. The default is 3. One answer makes Ready True again.
+	// to 10. The default is 3. One answer makes Ready True again. An MCPRemoteProxy asks four
+	// times within seconds instead.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10

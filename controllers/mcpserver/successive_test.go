@@ -127,6 +127,13 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 				s.server.Status.Workload.BackendHash, s.server.Status.Runtime.Generation = digestOf(older).Backend, 2
 			},
 		}, ""},
+		"the backend has answered, and is busy": {[]edit{
+			unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotAnswering, ""),
+			func(s *scene) {
+				s.server.Status.Workload.BackendHash, s.server.Status.Runtime.Generation = digestOf(older).Backend, 2
+				s.server.Status.Runtime.ProtocolVersions = []string{"2025-11-25"}
+			},
+		}, v1alpha1.StrategySuccessive},
 		"other content answers no MCP": {[]edit{
 			unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotMCP, ""),
 			func(s *scene) {

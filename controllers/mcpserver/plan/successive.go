@@ -65,12 +65,12 @@ func (m *maker) serves() bool {
 		!m.answersNoMCP(backend.Hash)
 }
 
-// answersNoMCP reports whether the runner of the content with a hash says that something else than MCP answers: pods
-// are ready once their port listens.
+// answersNoMCP reports whether the content with a hash has never answered MCP, as its runner says: pods are ready once
+// their port listens. What has answered may be busy.
 func (m *maker) answersNoMCP(hash string) bool {
 	claim, runtime := m.s.Last.Claim, m.s.Last.Runtime
 	return m.s.Last.Answers == snapshot.Fails && claim != nil && claim.BackendHash == hash &&
-		runtime != nil && runtime.Generation == claim.Generation
+		runtime != nil && runtime.Generation == claim.Generation && len(runtime.ProtocolVersions) == 0
 }
 
 // advance says which content gets the calls, and how far a rollout is. It is stated also where nothing has changed,
@@ -114,7 +114,8 @@ func (m *maker) goOn() {
 		content = rollout.Target
 	}
 	spec.Strategy = v1alpha1.StrategySuccessive
-	m.advanceTo(successive.Wanted{Content: content, Successive: true, Spec: &spec})
+	// What the content reads, and whether a digest names its image, is not known: no image of its pods is wrong.
+	m.advanceTo(successive.Wanted{Content: content, Successive: true, Spec: &spec, Pinned: true})
 }
 
 // hasOther reports whether something of the server stands in another slot.

@@ -96,7 +96,7 @@ var errUnknown = errors.New("it is not known which revisions of MCP the backend 
 func (t *Translator) detect(r *http.Request) (*found, error) {
 	known, content := t.state.Load(), t.config.Content()
 	switch {
-	case known.current(time.Now(), content), t.denials.recent(t.config.Caller(r)):
+	case known.current(time.Now(), content), known.of(content) && t.config.Own(r), t.denials.recent(t.config.Caller(r)):
 	case known.of(content):
 		if leave, err := t.questions.Take(pipeline.Of(r.Context()).Payer(), 1); err == nil {
 			go func() {

@@ -48,6 +48,9 @@ type Config struct {
 	// Content names what all pods of the backend run, or is Mixed. What one content speaks is not known of the next. Nil
 	// is always the same.
 	Content func() string
+	// Own reports whether a request is the process's own: for one of those it is not asked anew which eras the backend
+	// speaks, which would begin a session at a backend that nobody uses. Nil is never.
+	Own func(*http.Request) bool
 	// ProbeTime is how long the backend may take to tell which eras it speaks: ten seconds if zero.
 	ProbeTime time.Duration
 	// Running are the calls that legacy clients may cancel. Nil has the translator keep its own.
@@ -80,6 +83,9 @@ func New(config Config, next, send http.Handler) *Translator {
 	config.Running = cmp.Or(config.Running, new(Running))
 	if config.Content == nil {
 		config.Content = func() string { return "" }
+	}
+	if config.Own == nil {
+		config.Own = func(*http.Request) bool { return false }
 	}
 	if config.Credential == nil {
 		config.Credential = func(string) bool { return false }

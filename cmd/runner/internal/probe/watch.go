@@ -79,15 +79,19 @@ func (p *Prober) watch(
 		switch {
 		case ctx.Err() != nil:
 			return false
-		case found == told || found.Reason == "": // the same, or nothing that can be known
+		case found == told, found.Reason == "": // nothing is new, or can be known
 			failed = 0
 		case found == answers(p.Server):
 			return true
+		case found.Status == told.Status && found.Status == metav1.ConditionTrue && told != answers(p.Server):
+			failed = 0 // it lets the runner in as little as before, in other words
 		default:
 			if failed++; failed < set.failures {
 				continue
 			}
-			logger.Info("the backend does not answer MCP any more", "detail", found.Message)
+			if found.Status != metav1.ConditionTrue {
+				logger.Info("the backend does not answer MCP any more", "detail", found.Message)
+			}
 			told, failed = found, 0
 			tell(backend.Facts{Answers: found})
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,10 @@ func TestABackendThatHasAnsweredIsAskedOn(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
 		<-r.Context().Done()
 	}
+	refuses := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, time.Now().String())
+	}
 	for name, tc := range map[string]struct {
 		trouble http.HandlerFunc
 		// lasts is how many questions meet it.
@@ -50,6 +55,9 @@ func TestABackendThatHasAnsweredIsAskedOn(t *testing.T) {
 		},
 		"it refuses the Host": {
 			plain(http.StatusMisdirectedRequest).ServeHTTP, 3, []string{"Answers", "NotMCP at 3", "Answers at 4"},
+		},
+		"it refuses in other words each time": {
+			refuses, 9, []string{"Answers", "Answers at 3", "Answers at 10"},
 		},
 		"it wants credentials": {
 			plain(http.StatusUnauthorized).ServeHTTP, 3, []string{"Answers", "Answers at 3", "Answers at 4"},
@@ -76,7 +84,7 @@ func TestABackendThatHasAnsweredIsAskedOn(t *testing.T) {
 				s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) {
 					is := facts.Answers.Reason
 					if asked > 1 {
-						is += " at " + string(rune('0'+asked-1))
+						is += " at " + strconv.Itoa(asked-1)
 					}
 					told = append(told, is)
 				})

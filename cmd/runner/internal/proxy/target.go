@@ -243,6 +243,9 @@ func (t *target) secondFlight(next http.Handler) http.Handler {
 	})
 }
 
+// IsOwn reports whether a request is the process's own, by its context.
+func IsOwn(ctx context.Context) bool { return flightOf(ctx).inside }
+
 // insider says that a request is the process's own.
 func insider(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

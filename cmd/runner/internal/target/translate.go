@@ -29,6 +29,7 @@ func (t *Target) translate(
 			Caller:     func(r *http.Request) string { return identity(r, loggedIn, trusts) },
 			Credential: func(name string) bool { return credential(name, trusts) },
 			Content:    t.runsAt(to),
+			Own:        func(r *http.Request) bool { return proxy.IsOwn(r.Context()) },
 			ProbeTime:  probeTime,
 			Running:    running,
 			Log:        log,
