@@ -97,7 +97,7 @@ var _ = Describe("A server elsewhere", func() {
 		remote(trusted + ", headers: [{name: Authorization, valueFrom: {secretKeyRef: {name: no-such, key: header}}}]")
 		s.remoteSays(ctx, v1alpha1.ReasonMissingReference)
 		known := trusted + ", headers: [{name: Authorization, valueFrom: {secretKeyRef: {name: far-token, key: header}}}]"
-		remote(known)
+		remote(known + ", proxy: {probe: {periodSeconds: 10}}")
 		live := s.remoteSays(ctx, v1alpha1.ReasonReady)
 		Expect(live.Status.URL).To(Equal("http://far-proxy-remote." + s.namespace + ".svc:8000/mcp"))
 		Expect(live.Status.Runtime.Tools).NotTo(BeNil())
