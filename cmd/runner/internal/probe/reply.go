@@ -114,10 +114,11 @@ func (r *reply) refused() bool {
 		r.status != http.StatusNotFound && r.status != http.StatusMethodNotAllowed
 }
 
-// begun reports whether there is an answer of a type that MCP has, of which no error is known.
+// begun reports whether there is an answer as MCP has it, of which no error is known: the beginning of one to a
+// request, or that to a notification.
 func (r *reply) begun() bool {
-	return r.from == theBackend && r.status == http.StatusOK && r.code == 0 &&
-		(r.media == media.JSON || r.media == media.Events)
+	return r.from == theBackend && r.code == 0 && (r.status == http.StatusAccepted ||
+		r.status == http.StatusOK && (r.media == media.JSON || r.media == media.Events))
 }
 
 // stays reports whether an answer that refuses a session is the same the next moment: of a backend that has none for

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -94,5 +95,23 @@ func TestWhoAnswered(t *testing.T) {
 				t.Errorf("%q does not have %q", got, tc.says)
 			}
 		})
+	}
+}
+
+// What has begun to answer as MCP does, and does not come to its end in time, does not answer.
+func TestWhatHasBegunAndIsLateDoesNotAnswer(t *testing.T) {
+	run := asks(nil).Server
+	for name, tc := range map[string]struct {
+		reply  reply
+		reason string
+	}{
+		"nothing":             {reply{}, "NotAnswering"},
+		"a stream":            {reply{from: theBackend, status: 200, media: "text/event-stream"}, "NotAnswering"},
+		"to the notification": {reply{from: theBackend, status: 202}, "NotAnswering"},
+		"a page":              {reply{from: theBackend, status: 200, media: "text/html"}, "NotMCP"},
+	} {
+		if is := unanswered(run, &tc.reply, context.DeadlineExceeded, askTimeout); is.Reason != tc.reason {
+			t.Errorf("%s: %s, %s", name, is.Reason, is.Message)
+		}
 	}
 }

@@ -182,7 +182,7 @@ func TestAQuestionCostsABackendOneMessage(t *testing.T) {
 				r.Body = io.NopCloser(bytes.NewReader(body))
 				sdk.ServeHTTP(w, r)
 			})))
-			s.Server.Proxy.Probe = &runconfig.Probe{PeriodSeconds: new(int32(1)), TimeoutSeconds: 1, FailureThreshold: 2}
+			s.Server.Proxy.Probe = &runconfig.Probe{PeriodSeconds: new(int32(1)), TimeoutSeconds: 3, FailureThreshold: 2}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			told := make(chan backend.Facts, 10)
@@ -199,7 +199,7 @@ func TestAQuestionCostsABackendOneMessage(t *testing.T) {
 			}
 			hangs.Store(true)
 			if facts := <-told; facts.Answers.Reason != "NotAnswering" ||
-				!strings.Contains(facts.Answers.Message, "does not answer MCP at /mcp within 1s") {
+				!strings.Contains(facts.Answers.Message, "does not answer MCP at /mcp within 3s") {
 				t.Errorf("of one that hangs it tells %+v", facts.Answers)
 			}
 			hangs.Store(false)
