@@ -184,19 +184,7 @@ func (t *Translator) at(r *http.Request) *http.Request {
 	if known.content != content {
 		return r
 	}
-	return led(r, known.path)
-}
-
-// led is a request for a path, for its own where that is empty.
-func led(r *http.Request, path string) *http.Request {
-	if path == "" || r.URL.Path == path {
-		return r
-	}
-	to := *r.URL
-	to.Path = path
-	r = r.WithContext(r.Context())
-	r.URL = &to
-	return r
+	return pipeline.At(r, known.path)
 }
 
 // forget has the next request ask again: the backend did not speak as it was known to. What was known stands until

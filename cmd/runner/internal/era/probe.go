@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -29,7 +30,7 @@ func (t *Translator) find(ctx context.Context, first *http.Request) (answer repl
 		if err != nil || answer.status != http.StatusBadGateway || to == "" {
 			return answer, r, err
 		}
-		r = led(r, to)
+		r = pipeline.At(r, to)
 	}
 	return answer, first, nil
 }

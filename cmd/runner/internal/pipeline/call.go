@@ -96,3 +96,15 @@ func (c *Call) Alone() context.Context {
 	alone.Body = nil
 	return alone.In(context.Background())
 }
+
+// At is a request for a path, for its own where that is empty.
+func At(r *http.Request, path string) *http.Request {
+	if path == "" || r.URL.Path == path {
+		return r
+	}
+	to := *r.URL
+	to.Path = path
+	r = r.WithContext(r.Context())
+	r.URL = &to
+	return r
+}

@@ -223,7 +223,7 @@ func (t *target) sessionlessUpstream(f *flight, to *Upstream) *Upstream {
 
 // serve has a request go on at an upstream, whose path may be another one than the target's.
 func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
-	u.stages.ServeHTTP(w, at(cmp.Or(u.Path, r.URL.Path), r))
+	u.stages.ServeHTTP(w, pipeline.At(r, u.Path))
 }
 
 // nobody reports whether an answer of the proxy's says that a backend did not answer.

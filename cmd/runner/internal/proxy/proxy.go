@@ -89,7 +89,7 @@ func (p *Proxy) choose(chain func(*target) http.Handler) http.Handler {
 			Answer(w, jsonrpc.Fail(http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at %s", paths), nil)
 			return
 		}
-		chain(t).ServeHTTP(w, at(path, r))
+		chain(t).ServeHTTP(w, pipeline.At(r, path))
 	})
 }
 
@@ -99,18 +99,6 @@ func otherSlash(path string) string {
 		return without
 	}
 	return path + "/"
-}
-
-// at is a request for a path.
-func at(path string, r *http.Request) *http.Request {
-	if r.URL.Path == path {
-		return r
-	}
-	url := *r.URL
-	url.Path = path
-	r = r.WithContext(r.Context())
-	r.URL = &url
-	return r
 }
 
 // ServeHTTP judges a request, passes it on, and counts it.
