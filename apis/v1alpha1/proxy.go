@@ -31,7 +31,7 @@ type ProxySpec struct {
 	// proxy, for example https://echo.example.com; they call it followed by
 	// spec.path. A path in it is one that your Ingress or Gateway removes: the proxy
 	// answers at spec.path only. Freehold creates no Ingress or Gateway. Set it if clients use a host name that is not
-	// one of the Service NAME-proxy: under any other name the proxy answers 403
+	// one of the Service NAME-proxy: under any other name the proxy answers 421
 	// to every GET, by which clients open event streams, and to every call of a
 	// browser page of that host, because an attacker's name may have been rebound
 	// to this address. With spec.oidcConfigRef the URL followed by spec.path is also

@@ -50,6 +50,13 @@ var proxyRows = []subject{
 			applied: ".spec.proxy.trustForwardedHeaders: expected boolean, got &{yes}",
 		},
 	}},
+	{"spec.proxy.probe", []row{
+		{
+			mistake: "an answer that may take too long", spec: "proxy: {probe: {timeoutSeconds: 15}}",
+			field: "spec.proxy.probe.timeoutSeconds",
+			says:  "Invalid value: 15: write how many seconds an answer may take, 1 to 9",
+		},
+	}},
 	{"spec.proxy.publicURL and spec.proxy.allowedOrigins", []row{
 		{
 			mistake: "no scheme", spec: "proxy: {publicURL: mcp.example.com}", field: "spec.proxy.publicURL",
