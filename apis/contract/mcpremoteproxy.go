@@ -27,7 +27,7 @@ func MCPRemoteProxies() Workload {
 		ChildrenManager: MCPRemoteProxyChildren, RightsManager: RBACRemote, ReportManager: RunnerRemoteReport,
 		Conditions: slices.Concat(workloadConditions, []string{"PolicyUnmatched"}),
 		word:       "REMOTE", holds: "holds the object until its calls have ended",
-		status: "reports the address", statusFields: []string{"status.url"},
+		status: "reports the address", statusFields: []string{"status.url", "status.publicURL"},
 	}
 }
 

@@ -39,8 +39,10 @@ func MCPServers() Workload {
 		RightsManager: RBACChildren, ReportManager: RunnerReport,
 		Conditions: slices.Concat(workloadConditions, []string{"Available", "BackendExposed", "PolicyUnmatched"}),
 		word:       "SERVER", holds: "holds the server until its calls have ended and its backend is deleted",
-		status:       "reports address and scale",
-		statusFields: []string{"status.url", "status.replicas", "status.readyReplicas", "status.selector"},
+		status: "reports address and scale",
+		statusFields: []string{
+			"status.url", "status.publicURL", "status.replicas", "status.readyReplicas", "status.selector",
+		},
 	}
 }
 

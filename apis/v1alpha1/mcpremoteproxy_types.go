@@ -129,6 +129,7 @@ type MCPRemoteProxyStatus struct {
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Workload",type=integer,priority=1,JSONPath=`.status.workload.generation`
+// +kubebuilder:printcolumn:name="Public URL",type=string,priority=1,JSONPath=`.status.publicURL`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[ ?(@.type=="Ready"),?(@.type=="Suspended")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 44",message="the name must have at most 44 characters, so that the names of its Deployment and Service fit: choose a shorter one"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a lower-case letter and hold only lower-case letters, digits and -: write for example team-echo"

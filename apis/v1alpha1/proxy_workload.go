@@ -104,6 +104,12 @@ type ProxyWorkloadStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	URL string `json:"url,omitempty"`
+
+	// publicURL is the URL that clients outside the cluster call: spec.proxy.publicURL
+	// followed by spec.path. It is absent where the spec has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	PublicURL string `json:"publicURL,omitempty"`
 }
 
 // GetProxySpec is what the spec shares with those of the other kinds with a proxy.

@@ -1691,6 +1691,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: phase
       type:
         scalar: string
+    - name: publicURL
+      type:
+        scalar: string
     - name: runtime
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
@@ -1880,6 +1883,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
     - name: phase
+      type:
+        scalar: string
+    - name: publicURL
       type:
         scalar: string
     - name: readyReplicas

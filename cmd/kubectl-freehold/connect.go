@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/clients"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // asJSON is the client for programs.
@@ -152,13 +153,18 @@ func reachedOf(u *unstructured.Unstructured) (*reached, error) {
 	if u.GetKind() == contract.MCPRemoteProxy.Kind {
 		proxy := &v1alpha1.MCPRemoteProxy{}
 		err := decode(u, proxy)
-		r.Spec, r.status, r.URL = proxy.GetProxySpec(), proxy.GetProxyStatus(), proxy.Status.URL
+		r.of(proxy)
 		return r, err
 	}
 	server := &v1alpha1.MCPServer{}
 	err := decode(u, server)
-	r.Spec, r.status, r.URL = server.GetProxySpec(), server.GetProxyStatus(), server.Status.URL
+	r.of(server)
 	return r, err
+}
+
+func (r *reached) of(object kinds.Object) {
+	r.Spec, r.status = object.GetProxySpec(), object.GetProxyStatus()
+	r.URL, r.Public = r.status.URL, r.status.PublicURL
 }
 
 // ready reports whether calls are answered, and if not why.

@@ -10,11 +10,11 @@ import (
 )
 
 // connectable are a server with its login, as the API server shows them.
-func connectable(t *testing.T, proxy, ref, login string) *reached {
+func connectable(t *testing.T, public, ref, login string) *reached {
 	t.Helper()
 	u := fromYAML(t, fmt.Sprintf(`{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: everything,
-		namespace: tools}, spec: {image: a, proxy: {%s}, %s}, status: {observedGeneration: 1,
-		url: "http://everything-proxy.tools.svc:8000/mcp", conditions: [%s]}}`, proxy, ref,
+		namespace: tools}, spec: {image: a, %s}, status: {observedGeneration: 1,
+		url: "http://everything-proxy.tools.svc:8000/mcp", %s conditions: [%s]}}`, ref, public,
 		is("Ready", "True", "Ready", "MCP answers")))
 	r, err := reachedOf(u)
 	if err == nil && login != "" {
@@ -27,7 +27,7 @@ func connectable(t *testing.T, proxy, ref, login string) *reached {
 }
 
 const (
-	published = `publicURL: "https://mcp.example.com/it's"`
+	published = `publicURL: "https://mcp.example.com/it's/mcp",`
 	provider  = `oidc: {issuer: "https://login.example.com/realms/team"}`
 	accounts  = `kubernetes: {serviceAccounts: [{namespace: agents, name: planner}]}`
 	ref       = `oidcConfigRef: {name: company}`

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
@@ -86,11 +87,32 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 
 // A spec that is not accepted says where nothing is reached yet.
 func TestTheURLOfARefusedSpecIsNotReported(t *testing.T) {
-	s := up(func(s *scene) { s.digest.Problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}} })
+	s := up(func(s *scene) {
+		s.digest.Problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}}
+		s.server.Spec.Proxy, s.server.Status.PublicURL = &v1alpha1.ProxySpec{PublicURL: "https://new"}, "https://old/mcp"
+	})
 	got, _ := report.Scalars(s.snap(), s.plan(), v1alpha1.PhaseBlocked)
 	server, is := got.(*v1alpha1ac.MCPServerApplyConfiguration)
-	if !is || *server.Status.URL != "http://old" {
-		t.Errorf("stated is %+v, want the old URL", got)
+	if !is || *server.Status.URL != "http://old" || ptr.Deref(server.Status.PublicURL, "") != "https://old/mcp" {
+		t.Errorf("stated is %+v, want the old URLs", got)
+	}
+}
+
+// Where a server is published it says so, with its path, and no longer once it is not.
+func TestThePublicURLIsReported(t *testing.T) {
+	for stated, want := range map[string]string{
+		"https://mcp.example.com":       "https://mcp.example.com/mcp",
+		"https://mcp.example.com/echo/": "https://mcp.example.com/echo/mcp",
+		"":                              "",
+	} {
+		s := up(func(s *scene) {
+			s.server.Spec.Proxy, s.server.Status.PublicURL = &v1alpha1.ProxySpec{PublicURL: stated}, "https://old/mcp"
+		})
+		got, _ := report.Scalars(s.snap(), s.plan(), v1alpha1.PhaseServing)
+		server, is := got.(*v1alpha1ac.MCPServerApplyConfiguration)
+		if !is || ptr.Deref(server.Status.PublicURL, "") != want {
+			t.Errorf("%q is reported as %+v, want %q", stated, got, want)
+		}
 	}
 }
 

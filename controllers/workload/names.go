@@ -122,3 +122,12 @@ func URL(owner Owner, spec *v1alpha1.ProxySpec, path string) string {
 	return fmt.Sprintf("http://%s.%s.svc:%d%s", ProxyName(owner.Key()), owner.Namespace, runspec.ProxyPort(spec),
 		runspec.Path(path))
 }
+
+// PublicURL is where clients outside the cluster call a proxy, empty where it has no such URL. An Ingress or Gateway
+// removes the path of spec.proxy.publicURL.
+func PublicURL(spec *v1alpha1.ProxyWorkloadSpec) string {
+	if spec.Proxy == nil || spec.Proxy.PublicURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(spec.Proxy.PublicURL, "/") + runspec.Path(spec.Path)
+}

@@ -141,8 +141,8 @@ func TestAConditionThatIsNoLongerTrueGoesAlone(t *testing.T) {
 }
 
 func TestStatusOfFourManagersIsWrittenInAnyOrder(t *testing.T) {
-	scalar := mcp().WithStatus(status().WithURL("http://echo-proxy.default.svc:8000/mcp").WithReplicas(1).
-		WithReadyReplicas(1).WithSelector("a=b"))
+	scalar := mcp().WithStatus(status().WithURL("http://echo-proxy.default.svc:8000/mcp").
+		WithPublicURL("https://mcp.example.com/mcp").WithReplicas(1).WithReadyReplicas(1).WithSelector("a=b"))
 	writes := []struct {
 		manager string
 		intent  any
@@ -168,7 +168,7 @@ func TestStatusOfFourManagersIsWrittenInAnyOrder(t *testing.T) {
 				}
 			}
 			live.Owns(claimer, "status.workload")
-			live.Owns(scalars, "status.url", "status.replicas", "status.readyReplicas", "status.selector")
+			live.Owns(scalars, "status.url", "status.publicURL", "status.replicas", "status.readyReplicas", "status.selector")
 			live.Owns(report, "status.runtime")
 			live.Has(map[string]any{"generation": int64(1), "hash": "abc"}, "status", "workload")
 		})

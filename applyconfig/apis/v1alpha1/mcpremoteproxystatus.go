@@ -82,3 +82,11 @@ func (b *MCPRemoteProxyStatusApplyConfiguration) WithURL(value string) *MCPRemot
 	b.ProxyWorkloadStatusApplyConfiguration.URL = &value
 	return b
 }
+
+// WithPublicURL sets the PublicURL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PublicURL field is set to the value of the last call.
+func (b *MCPRemoteProxyStatusApplyConfiguration) WithPublicURL(value string) *MCPRemoteProxyStatusApplyConfiguration {
+	b.ProxyWorkloadStatusApplyConfiguration.PublicURL = &value
+	return b
+}

@@ -96,6 +96,14 @@ func (b *MCPServerStatusApplyConfiguration) WithURL(value string) *MCPServerStat
 	return b
 }
 
+// WithPublicURL sets the PublicURL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PublicURL field is set to the value of the last call.
+func (b *MCPServerStatusApplyConfiguration) WithPublicURL(value string) *MCPServerStatusApplyConfiguration {
+	b.ProxyWorkloadStatusApplyConfiguration.PublicURL = &value
+	return b
+}
+
 // WithReplicas sets the Replicas field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Replicas field is set to the value of the last call.

@@ -32,6 +32,9 @@ type ProxyWorkloadStatusApplyConfiguration struct {
 	Runtime *RuntimeStatusApplyConfiguration `json:"runtime,omitempty"`
 	// url is the URL that clients in the cluster call.
 	URL *string `json:"url,omitempty"`
+	// publicURL is the URL that clients outside the cluster call: spec.proxy.publicURL
+	// followed by spec.path. It is absent where the spec has none.
+	PublicURL *string `json:"publicURL,omitempty"`
 }
 
 // ProxyWorkloadStatusApplyConfiguration constructs a declarative configuration of the ProxyWorkloadStatus type for use with
@@ -98,5 +101,13 @@ func (b *ProxyWorkloadStatusApplyConfiguration) WithRuntime(value *RuntimeStatus
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *ProxyWorkloadStatusApplyConfiguration) WithURL(value string) *ProxyWorkloadStatusApplyConfiguration {
 	b.URL = &value
+	return b
+}
+
+// WithPublicURL sets the PublicURL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PublicURL field is set to the value of the last call.
+func (b *ProxyWorkloadStatusApplyConfiguration) WithPublicURL(value string) *ProxyWorkloadStatusApplyConfiguration {
+	b.PublicURL = &value
 	return b
 }

@@ -160,22 +160,27 @@ func backendExposed(s *snapshot.Snapshot) *conditions.Finding {
 func Scalars(
 	s *snapshot.Snapshot, made plan.Plan, phase v1alpha1.WorkloadPhase,
 ) (ac runtime.ApplyConfiguration, held time.Duration) {
-	backend, url := s.Backend(), s.Object.GetProxyStatus().URL
+	backend, status := s.Backend(), s.Object.GetProxyStatus()
+	url, public := status.URL, status.PublicURL
 	switch {
 	case !s.Kind.Backend && url == "" && phase != v1alpha1.PhaseServing,
 		s.Kind.Backend && (!backend.Ours() || url == "" && !backend.Ready):
 		return nil, 0
 	case url == "" || made.Accepted(): // else it is that of the content that runs
-		url = address(s.Object)
+		url, public = address(s.Object), workload.PublicURL(s.Object.GetProxySpec())
+	}
+	shared := v1alpha1ac.ProxyWorkloadStatus().WithURL(url)
+	if public != "" {
+		shared.WithPublicURL(public)
 	}
 	if !s.Kind.Backend {
-		return kinds.Status(s.Object, v1alpha1ac.ProxyWorkloadStatus().WithURL(url)), 0
+		return kinds.Status(s.Object, shared), 0
 	}
 	replicas, up, held := numbers(s, phase)
-	return v1alpha1ac.MCPServer(s.Object.GetName(), s.Object.GetNamespace()).WithStatus(v1alpha1ac.MCPServerStatus().
-			WithURL(url).WithReplicas(replicas).WithReadyReplicas(up).
-			WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(s.Object), s.Active.Component())).String())),
-		held
+	scaled := v1alpha1ac.MCPServerStatus().WithReplicas(replicas).WithReadyReplicas(up).
+		WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(s.Object), s.Active.Component())).String())
+	scaled.ProxyWorkloadStatusApplyConfiguration = *shared
+	return v1alpha1ac.MCPServer(s.Object.GetName(), s.Object.GetNamespace()).WithStatus(scaled), held
 }
 
 // numbers are how many pods the backend has and how many are ready, as they are to be reported, and held is how much

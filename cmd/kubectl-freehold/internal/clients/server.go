@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,8 +15,9 @@ import (
 // Server is an MCPServer or MCPRemoteProxy as its clients see it.
 type Server struct {
 	Namespace, Name string
-	// URL is status.url, empty before the first report.
-	URL  string
+	// URL is status.url, empty before the first report, and Public status.publicURL.
+	URL, Public string
+
 	Spec *v1alpha1.ProxyWorkloadSpec
 	// login is nil where the proxy accepts calls without a token.
 	login *v1alpha1.MCPOIDCConfigSpec
@@ -72,10 +74,7 @@ func (s *Server) Endpoint(clientID string, port int) (Endpoint, error) {
 
 // published is where clients call that are not forwarded.
 func (s *Server) published() string {
-	if public := s.Spec.Proxy.PublicURL; public != "" {
-		return strings.TrimSuffix(public, "/") + s.path()
-	}
-	return s.URL
+	return cmp.Or(s.Public, s.URL)
 }
 
 // path is that of status.url, which has the default of the transport.
