@@ -18,10 +18,7 @@ import (
 const (
 	// bodyTime is how long a client may take to send a body.
 	bodyTime = time.Minute
-	// remembered is how much of a body that passes is kept until it has come, to find the id of the call if the proxy has
-	// to end its stream. Of more than Short the id alone is kept then.
-	remembered = 64 << 10
-	// Short is the longest body, in bytes, that is kept without room while it passes.
+	// Short is the longest body, in bytes, that is kept while it passes. Of a longer one id and method are.
 	Short = 16 << 10
 )
 
@@ -35,15 +32,15 @@ type Body struct {
 	client   context.Context //nolint:containedctx // one request's; ends when it has been answered, or the client leaves
 	length   int64           // as the client announced it, -1 if it did not
 
-	mu    sync.Mutex // the transport reads while the response is read
-	text  []byte     // what is kept: of a body that passes the beginning
-	leave func()     // gives the room of what is kept back; nil where it has none
-	whole bool       // text is all of it, of which at bytes have been read
+	mu    sync.Mutex    // the transport reads while the response is read
+	text  []byte        // what is kept
+	skim  *jsonrpc.Skim // of a body that passes and is too long to be kept; nil for any other
+	leave func()        // gives the room of what is kept back; nil where it has none
+	whole bool          // text is all of it, of which at bytes have been read
 	at    int
 	keeps int // how many have asked to keep it
 	state state
-	// dropped is whether nothing is kept, nor named: there was no room, or the request has ended.
-	dropped bool
+	ended bool // nothing is kept, nor named
 
 	parsed   bool
 	messages []jsonrpc.Message
@@ -137,7 +134,7 @@ func (b *Body) Return(text []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text, b.length, b.whole, b.at = text, int64(len(text)), true, 0
-	b.parsed, b.dropped = false, false
+	b.parsed, b.ended = false, false
 }
 
 // Turn waits until it is the turn of a body that was read as a whole, as budget.Turn has it.
@@ -215,9 +212,6 @@ func (b *Body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.remember(p[:n])
-	if errors.Is(err, io.EOF) && b.leave != nil {
-		b.dropText()
-	}
 	return n, err
 }
 
@@ -266,20 +260,21 @@ func (b *Body) receive(p []byte) (int, error) {
 
 // remember keeps what passes, in one piece of the right size if that is known beforehand.
 func (b *Body) remember(p []byte) {
-	if b.length >= remembered || len(p) == 0 || b.dropped {
-		return
-	}
-	if b.leave == nil && max(b.length, int64(len(b.text)+len(p))) > Short {
-		var err error
-		if b.leave, err = b.call.Memory.Bodies.Take(b.call.Payer(), remembered); err != nil {
-			b.text, b.dropped = nil, true
-			return
+	switch {
+	case b.ended || len(p) == 0:
+	case b.skim != nil:
+		b.skim.Read(p)
+	case max(b.length, int64(len(b.text)+len(p))) > Short:
+		b.skim = new(jsonrpc.Skim)
+		b.skim.Read(b.text)
+		b.skim.Read(p)
+		b.text = nil
+	default:
+		if b.text == nil {
+			b.text = make([]byte, 0, max(int(b.length), len(p)))
 		}
+		b.text = append(b.text, p...)
 	}
-	if b.text == nil {
-		b.text = make([]byte, 0, max(int(b.length), len(p)))
-	}
-	b.text = append(b.text, p[:min(len(p), remembered-len(b.text))]...)
 }
 
 // End lets go of all that is kept.
@@ -289,7 +284,7 @@ func (b *Body) End() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text, b.messages, b.at, b.named, b.dropped = nil, nil, 0, jsonrpc.Message{}, true
+	b.text, b.skim, b.messages, b.at, b.named, b.ended = nil, nil, nil, 0, jsonrpc.Message{}, true
 	b.giveBack()
 }
 
@@ -335,7 +330,7 @@ func (b *Body) Fault(err error) *jsonrpc.Fault {
 func (b *Body) ID() jsontext.Value { return b.Call().ID }
 
 // Call is id and method of the call. The id is nil for what is not one request with an id: notifications, responses,
-// batches, and bodies that have not come, or were too long to be remembered.
+// batches, and bodies that have not come.
 func (b *Body) Call() jsonrpc.Message {
 	if b == nil {
 		return jsonrpc.Message{}
@@ -357,14 +352,17 @@ func (b *Body) Unread() bool {
 
 // nameOf is Call, for which a body that passes is parsed once. The lock is held.
 func (b *Body) nameOf() jsonrpc.Message {
-	if b.named.ID != nil || b.dropped {
+	if b.named.ID != nil || b.ended {
 		return b.named
 	}
 	messages, batch, err := b.messages, b.batch, b.err
-	if !b.parsed {
-		if b.state != arrived || b.length >= remembered || len(b.text) >= remembered {
-			return jsonrpc.Message{}
-		}
+	switch {
+	case b.parsed:
+	case b.state != arrived:
+		return jsonrpc.Message{}
+	case b.skim != nil:
+		messages, batch, err = []jsonrpc.Message{b.skim.Message()}, false, nil
+	default:
 		messages, batch, err = jsonrpc.Parse(b.text)
 	}
 	if err == nil && !batch && len(messages) > 0 && messages[0].Call() {

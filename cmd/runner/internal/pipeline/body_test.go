@@ -46,9 +46,16 @@ func TestCallsAreKnownByTheirBody(t *testing.T) {
 		`{"jsonrpc":"2.0","id":null,"method":"a"}`: ``,
 		`[{"jsonrpc":"2.0","id":1,"method":"a"}]`:  ``,
 		`{"jsonrpc":"2.0","id":1,"met`:             ``,
+
+		`{"method":"a","jsonrpc":"2.0","id": "\"}\u00e9\\" }`: `"\"}\u00e9\\"`,
+		`{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}`:        ``, // readers differ
+		`{"jsonrpc":"2.0","id":{"id":1},"method":"a"}`:        ``,
+		`{"jsonrpc":"2.0","id":01,"method":"a"}`:              ``,
 	} {
+		long := strings.Replace(body, "{", `{"params":{"id":9,"method":"b","x":"`+strings.Repeat(`\"}{`, Short)+`","id":8},`, 1)
 		for name, first := range map[string]func(*http.Request, *Body){
 			"passing":      func(*http.Request, *Body) {},
+			"long":         func(_ *http.Request, b *Body) { b.from = io.NopCloser(strings.NewReader(long)) },
 			"as a whole":   func(r *http.Request, b *Body) { _, _, _ = b.Messages(r) },
 			"made by ours": nil,
 		} {
@@ -171,37 +178,25 @@ func TestABodyThatIsRefused(t *testing.T) {
 	}
 }
 
-// Of a long body that passes the id alone is kept once it has come, and what was kept before counts for who sends it.
+// Of a long body that passes the id alone is kept, whether or not it has said how long it is, and counts for nobody.
 func TestOfALongBodyTheIDIsKept(t *testing.T) {
-	memory := budget.New(budget.Default)
-	text := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"x":"` + strings.Repeat("x", 60_000) + `"}}`
-	read := func(until int64) *Call {
-		r, c := begun(t, memory, strings.NewReader(text), int64(len(text)))
-		_, _ = io.CopyN(io.Discard, r.Body, until)
-		return c
-	}
-	slow := read(50_000)
-	if free(memory, slow) {
-		t.Error("what has come of a slow body is not counted")
-	}
-	slow.Body.End()
-	if !free(memory, slow) || slow.Body.text != nil {
-		t.Error("something is kept of a body that did not come")
-	}
-	whole := read(1 << 20)
-	if id := whole.Body.ID(); string(id) != "7" {
-		t.Errorf("the call is %s", id)
-	}
-	if !free(memory, whole) || whole.Body.text != nil {
-		t.Error("the body is kept while its call is answered")
-	}
-	leave, err := memory.Bodies.Take(whole.Payer(), int64(share.Half(budget.Default/8)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leave()
-	if none := read(1 << 20).Body; none.text != nil || none.ID() != nil {
-		t.Error("a body is kept for which there is no room")
+	text := `{"jsonrpc":"2.0","method":"tools/call","params":{"x":"` + strings.Repeat("x", budget.Long) + `"},"id":7}`
+	for _, length := range []int64{-1, int64(len(text))} {
+		memory := budget.New(budget.Default)
+		r, c := begun(t, memory, strings.NewReader(text), length)
+		if _, err := io.CopyN(io.Discard, r.Body, 2*Short); err != nil || c.Body.text != nil || c.Body.ID() != nil {
+			t.Errorf("%d bytes are kept of what has come, and its id is %s, %v", len(c.Body.text), c.Body.ID(), err)
+		}
+		_, err := io.Copy(io.Discard, r.Body)
+		if call := c.Body.Call(); err != nil || string(call.ID) != "7" || call.Method != "tools/call" {
+			t.Errorf("the call is %v, %v", call, err)
+		}
+		if c.Body.text != nil || !free(memory, c) {
+			t.Error("the body is kept while its call is answered")
+		}
+		if c.Body.End(); c.Body.skim != nil || c.Body.ID() != nil {
+			t.Error("something is kept of a call that has ended")
+		}
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // answerFailures is the stage that answers a call which fails at the proxy or at a bridge with its error and HTTP 200:
-// SDKs drop what comes with HTTP 429 and 5xx. A client that connects gets the status, and so does whoever does not wait
-// for an answer, and a client of HTTP+SSE, which reads nothing of what a POST gets
+// SDKs drop what comes with HTTP 429 and 5xx. A client that connects gets 503. Whoever does not wait for an answer gets
+// the status, and so does a client of HTTP+SSE, which reads nothing of what a POST gets
 // (docs/adr/0085-a-refusal-that-people-read.md).
 func (t *target) answerFailures(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,11 @@ func (w *failure) answer() {
 		return
 	}
 	call := w.call()
-	if call.ID == nil || call.Connects() {
+	if call.ID == nil {
+		return
+	}
+	if call.Connects() {
+		w.status = http.StatusServiceUnavailable
 		return
 	}
 	w.flight.failed = w.status

@@ -53,14 +53,14 @@ func TestACallIsAnsweredWithItsFailure(t *testing.T) {
 		"a client of HTTP+SSE":        {nobody, call(1), 503, "503 POST", CodeBackendStarting, true},
 		"a backend breaks off":        {breaks, call(1), 200, "503 POST", CodeBackendStarting, false},
 		"it breaks a longer call off": {breaks, call(30_000), 200, "503 POST", CodeBackendStarting, false},
-		"it breaks off one whose id nobody has kept": {
-			breaks, call(100_000), 503, "503 POST", CodeBackendStarting, false,
-		},
-		"a bridge is busy":             {answers(503, busy), call(1), 200, "503 POST", -31008, true},
-		"a bridge fails":               {answers(502, busy), call(1), 200, "502 POST", -31008, true},
-		"a backend's own word":         {answers(503, busy), call(1), 503, "503 POST", -31008, false},
-		"what is no JSON-RPC":          {answers(503, "busy"), call(1), 503, "503 POST", 0, true},
-		"a call that a bridge refuses": {answers(404, busy), call(1), 404, "404 POST", -31008, true},
+		"it breaks off a call that nobody has kept": {breaks, call(100_000), 200, "503 POST", CodeBackendStarting, false},
+		"a bridge is busy":                          {answers(503, busy), call(1), 200, "503 POST", -31008, true},
+		"a bridge fails":                            {answers(502, busy), call(1), 200, "502 POST", -31008, true},
+		"a bridge fails who connects":               {answers(502, busy), of("initialize"), 503, "503 POST", -31008, true},
+		"a bridge refuses who connects":             {answers(404, busy), of("initialize"), 404, "404 POST", -31008, true},
+		"a backend's own word":                      {answers(503, busy), call(1), 503, "503 POST", -31008, false},
+		"what is no JSON-RPC":                       {answers(503, "busy"), call(1), 503, "503 POST", 0, true},
+		"a call that a bridge refuses":              {answers(404, busy), call(1), 404, "404 POST", -31008, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := front(t, Config{}, tc.backend)

@@ -203,7 +203,8 @@ func TestAPodThatRefusesIsTriedWhereNewOnesListen(t *testing.T) {
 	}
 	f.upstream.pods.said(b.pods[0].address, closed.Addr().(*net.TCPAddr).Port, 0)
 	f.upstream.dialer.Present.Store(false)
-	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, "refuses")
+	answer := f.call(http.MethodPost, "/mcp", initialize)
+	wantFault(t, answer, http.StatusServiceUnavailable, CodeBackendUnreachable, "refuses")
 }
 
 func opens(port int) func() int32 { return func() int32 { return int32(port) } }

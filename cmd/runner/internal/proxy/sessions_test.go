@@ -398,7 +398,7 @@ func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 	none := "none of its pods is ready"
 	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, none)
 	f.upstream.dialer.Present.Store(false)
-	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusBadGateway, CodeBackendUnreachable, none)
+	wantFault(t, f.call(http.MethodPost, "/mcp", initialize), http.StatusServiceUnavailable, CodeBackendUnreachable, none)
 	if said := text(t, f.call(http.MethodPost, "/mcp", initialize)); !strings.Contains(said, `"reason":"NotAsked"`) {
 		t.Errorf("who decides by it reads %s", said)
 	}

@@ -116,7 +116,7 @@ func (l *lines) scan(p []byte) {
 			l.identified = true
 		case l.answer == nil:
 		case part == sse.Data:
-			l.answer.scan(p[:n])
+			l.answer.Read(p[:n])
 		case part == sse.Name:
 			l.line.keep(p[:n])
 		case part == sse.Line && l.framing.Field() == sse.Name:
@@ -128,3 +128,13 @@ func (l *lines) scan(p []byte) {
 		p = p[n:]
 	}
 }
+
+// name is a name, or its beginning: those that matter are short.
+type name struct {
+	text   [len("message") + 1]byte
+	length int
+}
+
+func (n *name) is(text string) bool { return string(n.text[:n.length]) == text }
+
+func (n *name) keep(p []byte) { n.length += copy(n.text[n.length:], p) }

@@ -137,8 +137,9 @@ func TestStreamWhoseBackendBreaksOff(t *testing.T) {
 		},
 		"a batch":             {http.MethodPost, `[{"jsonrpc":"2.0","id":12,"method":"tools/call"}]`, first, first},
 		"a standalone stream": {http.MethodGet, "", first, first + "retry: 1000\n\n"},
-		"a body too long to be remembered": {
-			http.MethodPost, `{"id":1,"method":"tools/call","x":"` + strings.Repeat("x", 64<<10) + `"}`, first, first,
+		"a body too long to be kept": {
+			http.MethodPost, `{"method":"tools/call","params":{"x":"` + strings.Repeat("x", 64<<10) + `"},"id":12}`, first,
+			first + `event: message` + "\n" + `data: {"jsonrpc":"2.0","id":12,` + gone,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
