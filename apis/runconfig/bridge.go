@@ -2,8 +2,9 @@ package runconfig
 
 // How the bridge stands in the pods of a backend that does not speak streamable HTTP.
 const (
-	// BridgeVersion is another one when the bridge is. It is part of the pod template of new content; pods that run keep
-	// their bridge. A test of cmd/runner/internal/bridge tells when it is due.
+	// BridgeVersion is another one when the bridge is. A test of cmd/runner/internal/bridge tells when it is due. It is
+	// part of the pod template, so whoever raises it keeps the pods that run: package podtemplate renders "1" for ever,
+	// and an entry of the renderings (controllers/workload) writes the new version over it.
 	BridgeVersion = "1"
 	// BridgeCommand is the first argument of the runner's program as a bridge.
 	BridgeCommand = "bridge"

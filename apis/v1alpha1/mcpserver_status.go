@@ -72,6 +72,14 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	BridgeImage string `json:"bridgeImage,omitempty"`
 
+	// bridgeImages are those of other contents of the backend that the status named at
+	// the claim, by the hash of the content. Going back to what serves replaces none of
+	// its pods for another bridge. Only an MCPServer has them.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 64 && size(self[k]) <= 1024)",message="a hash has at most 64 characters, and an image at most 1024"
+	BridgeImages map[string]string `json:"bridgeImages,omitempty"`
+
 	// sessionSecret is the name of the Secret with the keys of session ids, which the
 	// proxies mount. It does not change while the object exists.
 	// +optional

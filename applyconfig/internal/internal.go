@@ -2342,6 +2342,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: bridgeImage
       type:
         scalar: string
+    - name: bridgeImages
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: configRollout
       type:
         scalar: boolean

@@ -227,8 +227,8 @@ func TestARecordIsWrittenOnceItDiffers(t *testing.T) {
 	config := named("MCPAuthzConfig", "team", "h")
 	recorded := v1alpha1.WorkloadStatus{
 		Generation: current.Generation, Hash: current.Hash, OwnHash: "own", BackendHash: "backend", BridgeImage: "runner:1",
-		SessionSecret: "made",
-		Configs:       []v1alpha1.WorkloadConfig{config}, Labels: map[string]string{"team": "blue"},
+		SessionSecret: "made", BridgeImages: map[string]string{"other": "runner:0"},
+		Configs: []v1alpha1.WorkloadConfig{config}, Labels: map[string]string{"team": "blue"},
 		Annotations: map[string]string{"a": "b"},
 	}
 	made := func(object kinds.Object, status v1alpha1.WorkloadStatus) plan.Plan {
@@ -270,8 +270,8 @@ func TestARecordIsWrittenOnceItDiffers(t *testing.T) {
 		}
 	}
 	claim := made(echo(), recorded).Claim
-	if claim.Labels["team"] != "blue" || claim.Annotations["a"] != "b" {
-		t.Errorf("the claim says %v, %v", claim.Labels, claim.Annotations)
+	if claim.Labels["team"] != "blue" || claim.Annotations["a"] != "b" || claim.BridgeImages["other"] != "runner:0" {
+		t.Errorf("the claim says %v, %v, %v", claim.Labels, claim.Annotations, claim.BridgeImages)
 	}
 	// Then no runner makes objects.
 	if claim := made(&v1alpha1.MCPRemoteProxy{}, recorded).Claim; claim.Labels != nil || claim.Annotations != nil {

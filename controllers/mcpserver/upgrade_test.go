@@ -51,10 +51,7 @@ func TestAnUpgradeBringsNoRollout(t *testing.T) {
 		t.Errorf("it writes %d times", s.applies-before)
 	}
 
-	_, own := schemas()
-	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold())
-	next := New(snapshot.NewReader(kinds.Servers(), s, s), applier, &events.FakeRecorder{},
-		podtemplate.Release{RunnerImage: "freehold.dev/runner:next"})
+	next := s.release("freehold.dev/runner:next")
 	rest(t, next, s)
 	if stands("another runner"); read(s).Status.Workload.Generation != 3 {
 		t.Errorf("it claims %+v", read(s).Status.Workload)
@@ -69,4 +66,50 @@ func TestAnUpgradeBringsNoRollout(t *testing.T) {
 		*now.Active != *left.Active || s.objects[set].GetResourceVersion() != backend.ResourceVersion {
 		t.Errorf("new content: %+v, %+v", now.Workload, now.Rollout)
 	}
+}
+
+// Who goes back to what serves, after a release with another bridge has claimed something else, asks for the content
+// that serves: no pod of it is replaced, and no rollout begins.
+func TestWhoGoesBackAfterAnUpgradeAsksForWhatServes(t *testing.T) {
+	for between, edit := range map[string]func(*v1alpha1.MCPServer){
+		"other content with a bridge": func(server *v1alpha1.MCPServer) { server.Spec.Args = []string{"--other"} },
+		"content without a bridge": func(server *v1alpha1.MCPServer) {
+			server.Spec.Transport = v1alpha1.TransportStreamableHTTP
+		},
+	} {
+		t.Run(between, func(t *testing.T) {
+			_, s := settledWith(t, func(server *v1alpha1.MCPServer) { server.Spec.Transport = v1alpha1.TransportSSE })
+			left, set := read(s), storedKey{"StatefulSet", "echo-backend"}
+			active, spec, stands := *left.Status.Active, left.Spec, s.objects[set].GetResourceVersion()
+			next := s.release("freehold.dev/runner:next")
+			edited(s, edit)
+			rest(t, next, s)
+			if now := read(s).Status; now.Rollout == nil || *now.Active != active {
+				t.Fatalf("other content comes beside what serves: %+v", now)
+			}
+			for _, args := range []string{"--third", "--fourth"} { // each cancels the rollout before
+				edited(s, func(server *v1alpha1.MCPServer) { server.Spec.Args = []string{args} })
+				rest(t, next, s)
+			}
+			edited(s, func(server *v1alpha1.MCPServer) { server.Spec = spec })
+			rest(t, next, s)
+			now := read(s).Status
+			if now.Workload.BackendHash != active.Hash || now.Workload.BridgeImage != options.RunnerImage ||
+				now.Rollout != nil || *now.Active != active || s.objects[set].GetResourceVersion() != stands {
+				t.Errorf("it claims %+v, and %+v is under way", now.Workload, now.Rollout)
+			}
+			// Of the last rollout, and of the claim before.
+			if len(now.Workload.BridgeImages) > 2 {
+				t.Errorf("images of content that the status names no more are kept: %v", now.Workload.BridgeImages)
+			}
+		})
+	}
+}
+
+// release is an operator with another runner.
+func (s *stored) release(image string) *Reconciler {
+	_, own := schemas()
+	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold())
+	return New(snapshot.NewReader(kinds.Servers(), s, s), applier, &events.FakeRecorder{},
+		podtemplate.Release{RunnerImage: image})
 }

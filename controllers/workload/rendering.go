@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -91,7 +92,7 @@ func setRendering(run *runconfig.RunConfig, number int, bridge string) {
 type Contents struct {
 	// Hashes name them, sorted. They are of the status, which only the operator writes.
 	Hashes []string
-	// Bridges are the images that their bridges may have, sorted.
+	// Bridges are the images that their bridges may have, that of the claim first. The hash tells whose an image is.
 	Bridges []string
 }
 
@@ -99,7 +100,8 @@ type Contents struct {
 func ContentsOf(object kinds.Object) (contents Contents) {
 	if claim := object.GetProxyStatus().Workload; claim != nil {
 		contents.Hashes = append(contents.Hashes, claim.BackendHash)
-		contents.Bridges = sorted(claim.BridgeImage)
+		others := slices.Collect(maps.Values(claim.BridgeImages))
+		contents.Bridges = append(sorted(claim.BridgeImage), sorted(others...)...)
 	}
 	if server, is := object.(*v1alpha1.MCPServer); is {
 		status := server.Status

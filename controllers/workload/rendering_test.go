@@ -84,6 +84,36 @@ func TestAReleaseThatRendersOtherwiseReplacesNoBackend(t *testing.T) {
 	}
 }
 
+// What serves is found by its own bridge, where the claim is of other content with another one. History reads the same
+// of it: who undoes to it asks for that.
+func TestWhatServesIsFoundByItsOwnBridge(t *testing.T) {
+	release := options
+	release.RunnerImage = "freehold.dev/runner:next"
+	for _, name := range []string{"stdio", "sse"} {
+		server, before := active(t, name)
+		data := kept(t, server, before)
+		server.Status.Workload = &v1alpha1.WorkloadStatus{
+			Generation: 8, Hash: "other", BackendHash: "other", BridgeImage: release.RunnerImage,
+			SessionSecret: server.Status.Workload.SessionSecret,
+			BridgeImages: map[string]string{
+				server.Status.Active.Hash: options.RunnerImage, "third": "freehold.dev/runner:third",
+			},
+		}
+		after := sound(t, server, release)
+		if diff := cmp.Diff(backendTemplate(t, before, 7), backendTemplate(t, after, 9)); diff != "" {
+			t.Errorf("%s: its pods are replaced:\n%s", name, diff)
+		}
+		run, err := ReadContent(before.Content.Server, data)
+		if err == nil {
+			err = AsksFor(server, run)
+		}
+		if err != nil || run.Rendering.Backend != after.Content.Rendering.Backend {
+			t.Errorf("%s: undo asks for %s, and what comes of it is %s: %v", name, run.Rendering.Backend,
+				after.Content.Rendering.Backend, err)
+		}
+	}
+}
+
 // leftBehind is what a release has in the cluster of a server and its backend.
 type leftBehind struct {
 	Server             *v1alpha1.MCPServer

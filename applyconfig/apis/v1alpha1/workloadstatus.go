@@ -29,6 +29,10 @@ type WorkloadStatusApplyConfiguration struct {
 	// another runner image does not change it until something else about these pods
 	// changes. Only an MCPServer of transport stdio or sse has it.
 	BridgeImage *string `json:"bridgeImage,omitempty"`
+	// bridgeImages are those of other contents of the backend that the status named at
+	// the claim, by the hash of the content. Going back to what serves replaces none of
+	// its pods for another bridge. Only an MCPServer has them.
+	BridgeImages map[string]string `json:"bridgeImages,omitempty"`
 	// sessionSecret is the name of the Secret with the keys of session ids, which the
 	// proxies mount. It does not change while the object exists.
 	SessionSecret *string `json:"sessionSecret,omitempty"`
@@ -92,6 +96,20 @@ func (b *WorkloadStatusApplyConfiguration) WithBackendHash(value string) *Worklo
 // If called multiple times, the BridgeImage field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithBridgeImage(value string) *WorkloadStatusApplyConfiguration {
 	b.BridgeImage = &value
+	return b
+}
+
+// WithBridgeImages puts the entries into the BridgeImages field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the BridgeImages field,
+// overwriting an existing map entries in BridgeImages field with the same key.
+func (b *WorkloadStatusApplyConfiguration) WithBridgeImages(entries map[string]string) *WorkloadStatusApplyConfiguration {
+	if b.BridgeImages == nil && len(entries) > 0 {
+		b.BridgeImages = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.BridgeImages[k] = v
+	}
 	return b
 }
 

@@ -38,7 +38,7 @@ func (x *pass) writeClaim(ctx context.Context, a plan.WriteClaim) (ends bool, er
 func (x *pass) claimIntent() runtime.ApplyConfiguration {
 	said := x.made.Claim
 	claim := v1alpha1ac.WorkloadStatus().WithGeneration(said.Generation).WithHash(said.Hash).
-		WithLabels(said.Labels).WithAnnotations(said.Annotations)
+		WithLabels(said.Labels).WithAnnotations(said.Annotations).WithBridgeImages(said.BridgeImages)
 	for _, field := range []struct {
 		value string
 		with  func(string) *v1alpha1ac.WorkloadStatusApplyConfiguration

@@ -63,6 +63,7 @@ func (m *maker) claim() v1alpha1.WorkloadStatus {
 	claim := v1alpha1.WorkloadStatus{
 		Generation: m.Target.Generation, Hash: m.Target.Hash, OwnHash: m.Digest.OwnHash,
 		BackendHash: m.Digest.Backend, BridgeImage: m.Digest.BridgeImage, SessionSecret: m.Digest.SessionSecret,
+		BridgeImages:  m.bridgeImages(same),
 		ConfigRollout: same && m.s.Last.Claim.ConfigRollout, Strategy: m.strategy(same),
 	}
 	if m.owner.Backend {
@@ -72,6 +73,24 @@ func (m *maker) claim() v1alpha1.WorkloadStatus {
 		claim.Configs = append(claim.Configs, rollout.Of(m.s.Object).Records(turn, same))
 	}
 	return claim
+}
+
+// bridgeImages are those of other contents that the status names, by which who goes back to one of them finds it, also
+// where a release with another bridge has claimed something else since.
+func (m *maker) bridgeImages(same bool) map[string]string {
+	claim := m.s.Last.Claim
+	switch {
+	case claim == nil:
+		return nil
+	case same:
+		return claim.BridgeImages
+	}
+	images, named := map[string]string{claim.BackendHash: claim.BridgeImage}, workload.ContentsOf(m.s.Object).Hashes
+	maps.Copy(images, claim.BridgeImages)
+	maps.DeleteFunc(images, func(hash, image string) bool {
+		return image == "" || hash == m.Digest.Backend || !slices.Contains(named, hash)
+	})
+	return images
 }
 
 // recorded reports whether the claim that stands says what it is to say.
