@@ -15,6 +15,16 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
+// third is claimed content beyond current.
+func third(s *scene) {
+	newest := revision.Revision{Generation: 4, Hash: "ddd"}
+	s.digest = digestOf(newest)
+	asks(s)
+	s.server.Status.Workload = &v1alpha1.WorkloadStatus{
+		Generation: newest.Generation, Hash: newest.Hash, Strategy: v1alpha1.StrategySuccessive,
+	}
+}
+
 // What a server says of content that comes up beside what serves.
 func TestWhatARolloutSays(t *testing.T) {
 	older := func(s *scene) { s.world.Proxy = proxyOf(older) }
@@ -23,14 +33,6 @@ func TestWhatARolloutSays(t *testing.T) {
 			taken := of(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-slot2"}}, "other")
 			taken.OwnerReferences[0].Kind, taken.OwnerReferences[0].Name = kind, name
 			s.world.Slot2.Calls = taken
-		}
-	}
-	third := func(s *scene) {
-		newest := revision.Revision{Generation: 4, Hash: "ddd"}
-		s.digest = digestOf(newest)
-		asks(s)
-		s.server.Status.Workload = &v1alpha1.WorkloadStatus{
-			Generation: newest.Generation, Hash: newest.Hash, Strategy: v1alpha1.StrategySuccessive,
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -175,21 +177,59 @@ func TestARolloutIsToldByItsPlan(t *testing.T) {
 	}
 }
 
-// The steps of a rollout have deadlines of their own: it is not Stalled for their sum.
+// The steps of a rollout have deadlines of their own: it is not Stalled for their sum. What has none may take as long
+// as progress may, from when it is waited for.
 func TestARolloutStallsByItsSteps(t *testing.T) {
-	s := up(serves, candidate, stores)
-	condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, "")(&s)
-	s.server.Status.Conditions[len(s.server.Status.Conditions)-1].LastTransitionTime = metav1.NewTime(noon.Add(-time.Hour))
-	if _, stalled := s.says(nil)[v1alpha1.ConditionStalled]; stalled {
-		t.Error("it is Stalled")
+	hour := metav1.NewTime(noon.Add(-time.Hour))
+	moves := func(s *scene) {
+		condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, "")(s)
+		last := &s.server.Status.Conditions[len(s.server.Status.Conditions)-1]
+		last.LastTransitionTime, last.ObservedGeneration = hour, s.server.Generation
+		s.server.Status.Phase = v1alpha1.PhaseUpdating
 	}
-	s = up(serves, stuck)
-	condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, "")(&s)
-	last := &s.server.Status.Conditions[len(s.server.Status.Conditions)-1]
-	last.LastTransitionTime, last.ObservedGeneration = metav1.NewTime(noon.Add(-time.Hour)), s.server.Generation
-	s.server.Status.Phase = v1alpha1.PhaseUpdating
-	if found := s.says(nil); found[v1alpha1.ConditionStalled].Reason != v1alpha1.ReasonUpdating {
-		t.Errorf("while a pod holds its place it says %v", found)
+	tearsDown := func(s *scene) {
+		rollout := s.server.Status.Rollout
+		for i := range rollout.Steps {
+			rollout.Steps[i].State, rollout.Steps[i].StartedAt = v1alpha1.StepDone, nil
+		}
+		rollout.Steps[len(rollout.Steps)-1].State, rollout.From = v1alpha1.StepActive, nil
+	}
+	begins := func(at metav1.Time) edit {
+		return func(s *scene) {
+			if rollout := s.server.Status.Rollout; rollout != nil {
+				for i := range rollout.Steps {
+					if rollout.Steps[i].State == v1alpha1.StepActive {
+						rollout.Steps[i].StartedAt = &at
+					}
+				}
+			}
+			if last := s.server.Status.LastRollout; last != nil {
+				last.At = at
+			}
+		}
+	}
+	quota := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed,
+		`services "echo-slot2" is forbidden: exceeded quota: q`)
+	for waits, tc := range map[string]struct {
+		edits []edit
+		timed bool
+	}{
+		"a check": {[]edit{serves, candidate, stores}, true},
+		"a quota": {[]edit{serves, stores, quota, stores}, false},
+		"what has left the calls to go": {[]edit{
+			serves, candidate, seen(v1alpha1.CandidateStatus{Answers: true}), stores, tearsDown, third,
+		}, false},
+		"a pod that a rollout which failed has left": {[]edit{serves, stuck, func(s *scene) {
+			s.server.Status.LastRollout = &v1alpha1.RolloutOutcome{State: v1alpha1.RolloutFailed, Hash: "other"}
+		}}, false},
+	} {
+		for at, stalls := range map[metav1.Time]bool{hour: !tc.timed, metav1.NewTime(noon.Add(-time.Minute)): false} {
+			s := up(append(tc.edits, moves, begins(at))...)
+			f, is := s.says(nil)[v1alpha1.ConditionStalled]
+			if is != stalls || is && f.Reason != v1alpha1.ReasonUpdating {
+				t.Errorf("it waits for %s since %s: Stalled is %t, %v", waits, at, is, f)
+			}
+		}
 	}
 }
 

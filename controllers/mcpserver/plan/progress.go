@@ -47,6 +47,17 @@ type Wait struct {
 	Failure *conditions.Finding
 	// RollsOut says that what a rollout waits for has a deadline of its own.
 	RollsOut bool
+	// Since is when a rollout began to wait for what it waits for now, zero without one: what it waited for before had
+	// deadlines of its own.
+	Since time.Time
+}
+
+// progressed is when something last went on.
+func (w Wait) progressed(s *snapshot.Snapshot) time.Time {
+	if p := s.Pods.Progressed(); p.After(w.Since) {
+		return p
+	}
+	return w.Since
 }
 
 func (w Wait) limit(object kinds.Object) time.Duration {
@@ -79,7 +90,7 @@ func (w Wait) Stalls(s *snapshot.Snapshot) (stalls bool, limit time.Duration) {
 		return true, limit
 	}
 	stalled, moving := standing(s, s.Last.Stalled, limit), standing(s, s.Last.Reconciling, limit)
-	return stalled != nil && !s.Pods.Progressed().After(stalled.LastTransitionTime.Time) ||
+	return stalled != nil && !w.progressed(s).After(stalled.LastTransitionTime.Time) ||
 		moving != nil && w.patience(s, moving, limit) <= 0, limit
 }
 
@@ -104,7 +115,7 @@ func standing(s *snapshot.Snapshot, c *metav1.Condition, limit time.Duration) *m
 func (w Wait) patience(s *snapshot.Snapshot, moving *metav1.Condition, limit time.Duration) time.Duration {
 	since := moving.LastTransitionTime.Time
 	end := since.Add(mostLimits * limit)
-	if p := s.Pods.Progressed(); p.After(since) {
+	if p := w.progressed(s); p.After(since) {
 		since = p
 	}
 	if again := w.repeated(s); !again.IsZero() && again.Before(since) {

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
@@ -226,9 +227,18 @@ func (m *maker) besides() (Ready, *conditions.Finding) {
 	return RollsOut, nil
 }
 
-// IsTimed reports whether what content that comes up beside what serves waits for has a deadline of its own. For a
+// Wait is what the server waits for, where it is not ready.
+func (p *Plan) Wait() Wait {
+	wait := Wait{Phase: p.Verdict.Phase, Failure: p.Verdict.Failure}
+	if p.Verdict.Ready == RollsOut {
+		wait.RollsOut, wait.Since = p.isTimed(), p.waitsSince()
+	}
+	return wait
+}
+
+// isTimed reports whether what content that comes up beside what serves waits for has a deadline of its own. For a
 // slot, or while a quota refuses pods, it waits as long as that takes.
-func (p *Plan) IsTimed() bool {
+func (p *Plan) isTimed() bool {
 	switch p.Rollout.State {
 	case successive.WaitsForSlot:
 		return false
@@ -238,6 +248,18 @@ func (p *Plan) IsTimed() bool {
 		successive.Ending:
 	}
 	return true
+}
+
+// waitsSince is when content that comes up beside what serves came to where it is: to the step of its rollout, or to a
+// slot that a rollout before has left.
+func (p *Plan) waitsSince() time.Time {
+	switch step, last := p.Rollout.Step, p.Next.Last; {
+	case step.StartedAt != nil:
+		return step.StartedAt.Time
+	case p.Next.Rollout == nil && last != nil:
+		return last.At.Time
+	}
+	return time.Time{}
 }
 
 // IncumbentServes reports whether calls are served by the content that gets them.

@@ -23,9 +23,7 @@ func ready(s *snapshot.Snapshot, made plan.Plan, told error) (answer conditions.
 		answer, wait.Phase = refused(told)
 		return answer, wait
 	}
-	return worded(s, made), plan.Wait{
-		Phase: v.Phase, Failure: v.Failure, RollsOut: v.Ready == plan.RollsOut && made.IsTimed(),
-	}
+	return worded(s, made), made.Wait()
 }
 
 func worded(s *snapshot.Snapshot, made plan.Plan) conditions.Finding {
