@@ -16,6 +16,9 @@ const (
 	// container, and BridgePath where it is mounted.
 	BridgeVolume = "freehold-bridge"
 	BridgePath   = "/freehold-bridge"
+	// ScratchVolume is a volume that ends with the pod, and ScratchPath where the server's container has it.
+	ScratchVolume = "freehold-scratch"
+	ScratchPath   = "/freehold-scratch"
 	// DeclaredPrefix stands in that container before the names of variables that come
 	// from envFrom: which names those are is not known before it starts.
 	DeclaredPrefix = "FREEHOLD_DECLARED_"

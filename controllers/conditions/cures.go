@@ -22,6 +22,8 @@ type Cures struct {
 	Pull, User, Env, Volumes, Overlay string
 	// Bridge is what to check of the image of the bridge in a backend's pod.
 	Bridge string
+	// Write is what to do about one that cannot write to its image's folders.
+	Write string
 	// Volume are fields by the name of a volume, where they are not Volumes.
 	Volume map[string]string
 	// Main is the container that does the pod's work, Resources are the fields of a container's resources where they are
@@ -41,6 +43,8 @@ var (
 		User: "set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, use an image that names " +
 			"one, or allow root with runAsNonRoot: false there",
 		Env: "spec.env or spec.envFrom", Volumes: "spec.volumes", Overlay: "spec.podTemplate.spec",
+		Write: "if its user may not write there, have HOME, or the variable that names the folder, lead to one that it can " +
+			"write, in spec.env, or mount a volume with spec.volumes and spec.volumeMounts",
 		Bridge: "it is the runner's: keep it in its registry, or change spec.restartedAt to take that of this release; " +
 			"check runner.image and runner.imagePullSecrets among the operator's chart values",
 		// The bridge's own resources suffice; a quota that wants more can be met for the pod as a whole.

@@ -153,8 +153,25 @@ func crash(pod *corev1.Pod, c *corev1.ContainerStatus, complaints []Complaint, c
 	}
 	if words := tail(end.Message); words != "" {
 		text += ": " + words
+		if c.Name == cures.Main && cures.Write != "" && unwritten(words) {
+			text += "; " + cures.Write
+		}
 	}
 	return new(False(v1alpha1.ReasonCrashLoop, text))
+}
+
+// refusedFile is what runtimes say of a file that they may not make, and refusedElse what they say in the same words of
+// something else.
+var (
+	refusedFile = regexp.MustCompile(`(?i)\bEACCES\b|\bEROFS\b|read-only file ?system|permission denied`)
+	refusedElse = regexp.MustCompile(`(?i)\b(listen|bind|connect|exec|socket)\b`)
+)
+
+// unwritten reports whether a line of a container's last words says that it may not write a file.
+func unwritten(words string) bool {
+	return slices.ContainsFunc(strings.Split(words, "\n"), func(line string) bool {
+		return refusedFile.MatchString(line) && !refusedElse.MatchString(line)
+	})
 }
 
 // spoken is how long kubelet's complaint about an earlier run counts: after 25 Events about a pod it records one in

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,7 +19,7 @@ import (
 type renderings []func(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend)
 
 // released are those of this release.
-var released renderings
+var released = renderings{scratch}
 
 // template is the pod template of content, merged with its overlay, or without the overlay if there are problems.
 func (r renderings) template(run runconfig.Backend, labels map[string]string) (
@@ -63,21 +62,41 @@ func (r renderings) renderBackend(
 		bridge.PullSecrets = slices.Compact(slices.Sorted(slices.Values(release.RunnerPullSecrets)))
 		images = append([]string{release.RunnerImage}, contents.Bridges...)
 	}
-	var newest *corev1ac.PodTemplateSpecApplyConfiguration
-	hash := ""
 	for _, image := range images {
-		for number := len(r); number >= 0; number-- {
-			setRendering(run, number, image)
-			template, problems := r.hash(run)
-			if len(problems) > 0 || slices.Contains(contents.Hashes, run.Rendering.Backend) {
-				return template, problems
-			}
-			newest, hash = cmp.Or(newest, template), cmp.Or(hash, run.Rendering.Backend)
+		template, known, problems := r.renderAs(run, image, contents.Hashes)
+		if known || len(problems) > 0 {
+			return template, problems
 		}
 	}
+	template, _, problems := r.renderAs(run, images[0], nil)
+	return template, problems
+}
+
+// renderAs renders with an image of the bridge what one of the hashes names, which is known then, else with all
+// changes. Where fewer changes come to the same, the content says the fewest: another number would be other content.
+func (r renderings) renderAs(run *runconfig.RunConfig, image string, hashes []string) (
+	template *corev1ac.PodTemplateSpecApplyConfiguration, known bool, problems []podtemplate.Problem,
+) {
+	templates := make([]*corev1ac.PodTemplateSpecApplyConfiguration, len(r)+1)
+	rendered := make([]string, len(r)+1)
+	for number := range rendered {
+		setRendering(run, number, image)
+		if templates[number], problems = r.hash(run); len(problems) > 0 {
+			return templates[number], false, problems
+		}
+		rendered[number] = run.Rendering.Backend
+	}
+	hash := rendered[len(r)]
+	for _, each := range slices.Backward(rendered) {
+		if known = slices.Contains(hashes, each); known {
+			hash = each
+			break
+		}
+	}
+	number := slices.Index(rendered, hash)
+	setRendering(run, number, image)
 	run.Rendering.Backend = hash
-	setRendering(run, len(r), images[0])
-	return newest, nil
+	return templates[number], known, nil
 }
 
 // setRendering says with how many changes content is rendered, and of which image its bridge is, where it has one.

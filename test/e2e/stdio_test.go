@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -41,9 +42,16 @@ func connect(
 var _ = It("A server on standard input and output serves clients of both eras, each session with a process of its own",
 	func(ctx SpecContext) {
 		s := newStory("stdio")
-		s.apply(ctx, stdioSpec(``))
+		s.apply(ctx, stdioSpec(`, podTemplate: {spec: {containers: [{name: server, `+
+			`securityContext: {runAsUser: 4242, readOnlyRootFilesystem: true}}]}}`))
 		url := s.ready(ctx).Status.URL
 		Expect(s.server(ctx).Status.Runtime.ProtocolVersions).To(ContainElements("2025-11-25", "2026-07-28"))
+
+		By("it has a place to write, which its image has not")
+		said, err := logs.Pods(s.namespace).GetLogs(workload.BackendName(s.name)+"-0",
+			&corev1.PodLogOptions{Container: podtemplate.ServerContainer}).DoRaw(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(said)).To(ContainSubstring("HOME and TMPDIR: it gets /freehold-scratch"))
 
 		By("clients of both eras list and call its tools")
 		for _, revision := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
@@ -65,7 +73,7 @@ var _ = It("A server on standard input and output serves clients of both eras, e
 				return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "yes"}}, nil //nolint:staticcheck // as above
 			},
 		})
-		_, err := session.CallTool(ctx,
+		_, err = session.CallTool(ctx,
 			&mcp.CallToolParams{Name: "test_sampling", Arguments: map[string]any{"prompt": "well?"}})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(asked).To(Equal(1))

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/printable"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/internal/logs"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
@@ -173,6 +174,11 @@ func (s settings) server(words *stdio.Words) bridge.Server {
 		words.Say(fmt.Appendf(nil, "freehold-runner: variables of the image that the server does not get unless spec.env "+
 			"declares them: %s",
 			printable.Line(strings.Join(withheld, ", "), maxWords)), 0)
+	}
+	env, led := stdio.Places(env, os.Environ(), s.env, runconfig.ScratchPath, stdio.Mounts())
+	if len(led) > 0 {
+		words.Say(fmt.Appendf(nil, "freehold-runner: the server cannot write to the image's %s: it gets %s, "+
+			"which ends with the pod", strings.Join(led, " and "), runconfig.ScratchPath), 0)
 	}
 	args := make([]string, len(s.command))
 	for i, arg := range s.command {
