@@ -71,7 +71,7 @@ func (t *target) endpointOf(response *http.Response, f *flight) io.ReadCloser {
 		}
 		return sealed, err
 	})
-	sealing.relative = t.config.BelowPath || f.request.URL.Path != f.route.to.Path && f.route.to.Path != ""
+	sealing.relative = t.config.belowPath() || f.request.URL.Path != f.route.to.Path && f.route.to.Path != ""
 	return sealing
 }
 

@@ -242,11 +242,25 @@ func TestOtherStreamsPassAsTheyAre(t *testing.T) {
 	}
 }
 
+func TestWhoIsCalledBelowAPath(t *testing.T) {
+	for public, want := range map[string]bool{
+		"https://mcp.example.com/files": true, "https://mcp.example.com/": false, "https://mcp.example.com": false, "": false,
+	} {
+		at, err := url.Parse(public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (Config{Public: *at}).belowPath(); got != want {
+			t.Errorf("%q: %v", public, got)
+		}
+	}
+}
+
 // A path in publicURL is one that the client's Ingress removes.
 func TestAClientOfHTTPAndSSEBelowAPathPostsBelowIt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	f := bridged(t, 1).before(secretOf(t), func(c *Config) { c.BelowPath = true })
+	f := bridged(t, 1).before(secretOf(t), func(c *Config) { c.Public = url.URL{Path: "/files"} })
 	at, err := url.Parse(f.url)
 	if err != nil {
 		t.Fatal(err)

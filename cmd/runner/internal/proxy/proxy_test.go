@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -234,6 +235,12 @@ func TestHeaders(t *testing.T) {
 		"of anybody": {Config{}, map[string]string{
 			"Forwarded": "", "X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "mcp.example.com",
 			"X-Forwarded-Proto": "http", "X-Forwarded-User": "",
+		}},
+		"of the public URL": {Config{Public: url.URL{Scheme: "https", Host: "MCP.example.com"}}, map[string]string{
+			"X-Forwarded-Host": "mcp.example.com", "X-Forwarded-Proto": "https", "X-Forwarded-User": "",
+		}},
+		"of another name": {Config{Public: url.URL{Scheme: "https", Host: "other.example.com"}}, map[string]string{
+			"X-Forwarded-Host": "mcp.example.com", "X-Forwarded-Proto": "http",
 		}},
 		"of a trusted load balancer": {Config{TrustForwardedHeaders: true}, map[string]string{
 			"Forwarded": "for=1.2.3.4", "X-Forwarded-For": "1.2.3.4, 127.0.0.1", "X-Forwarded-Host": "outside.example.com",

@@ -103,6 +103,9 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 	}
 	host, proto := r.Out.Header["X-Forwarded-Host"], r.Out.Header["X-Forwarded-Proto"]
 	r.SetXForwarded() // appends our client to X-Forwarded-For, replaces the others
+	if public := t.config.Public; strings.EqualFold(r.In.Host, public.Host) && public.Scheme != "" {
+		r.Out.Header["X-Forwarded-Proto"] = []string{public.Scheme} // TLS ends in front of the proxy
+	}
 	if t.config.TrustForwardedHeaders {
 		restore(r.Out.Header, "X-Forwarded-Host", host)
 		restore(r.Out.Header, "X-Forwarded-Proto", proto)

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,9 +22,9 @@ import (
 
 // Config says how one target is served.
 type Config struct {
-	// BelowPath says that clients call the proxy below a path which their Ingress removes: a URL that leads them back is
-	// relative then.
-	BelowPath bool
+	// Public is the URL that clients outside the cluster call, empty for none. Where it has a path, their Ingress removes
+	// that: a URL that leads them back is relative then.
+	Public url.URL
 	// ServerUID is that of the server, and Own the hash of the content of the process's own run config.
 	ServerUID, Own string
 	// Upstream is where calls go until Switch says it. Nil is nowhere: they are refused until then.
@@ -53,6 +55,9 @@ type Config struct {
 	// Log receives changes of the upstream's reachability, and what goes wrong with one stream.
 	Log *slog.Logger
 }
+
+// belowPath reports whether clients call the proxy below a path that is not its own.
+func (c Config) belowPath() bool { return strings.Trim(c.Public.Path, "/") != "" }
 
 // Translator is a handler that may keep sessions with the backend.
 type Translator interface {

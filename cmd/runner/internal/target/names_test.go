@@ -59,12 +59,11 @@ func TestNamesOfOurs(t *testing.T) {
 			t.Errorf("%q: got %v", resolv, got)
 		}
 	}
-	for publicURL, below := range map[string]bool{
-		run.Proxy.PublicURL: true, "https://mcp.example.com/": false, "https://mcp.example.com": false, "": false,
-	} {
-		at := Config{Run: sample(func(r *runconfig.Target) { r.Proxy.PublicURL = publicURL })}
-		if serves, _, err := made(t, at).Proxy(slog.New(slog.DiscardHandler)); err != nil || serves.BelowPath != below {
-			t.Errorf("%q: below a path is %v, %v", publicURL, serves.BelowPath, err)
+	for _, public := range []string{run.Proxy.PublicURL, ""} {
+		at := Config{Run: sample(func(r *runconfig.Target) { r.Proxy.PublicURL = public })}
+		serves, _, err := made(t, at).Proxy(slog.New(slog.DiscardHandler))
+		if got := serves.Public.String(); err != nil || got != public {
+			t.Errorf("clients call %s, not %q: %v", got, public, err)
 		}
 	}
 	to := made(t, Config{Run: run})

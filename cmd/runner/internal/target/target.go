@@ -122,7 +122,7 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 		Own:                   t.wantedContent(),
 		Authorize:             authorize,
 		Translate:             t.translate(login != nil, log),
-		BelowPath:             strings.Trim(t.public.Path, "/") != "",
+		Public:                *t.public,
 		Upstream:              t.upstream,
 		AllowedOrigins:        settings.AllowedOrigins,
 		Hosts:                 t.hosts(),
