@@ -17,29 +17,27 @@ import (
 
 // scratch gives a server a place to write where its image may have none: a volume that is bounded and ends with the
 // pod. The bridge looks whether its user can write to HOME and TMPDIR (cmd/runner/internal/stdio). Nobody of ours is in
-// the container of any other server: there a root file system that is read-only says it
-// (docs/adr/0091-a-place-to-write.md).
+// the container of any other server: there a root file system that is read-only says it of the temporary folder. HOME
+// may hold what the image's program reads (docs/adr/0091-a-place-to-write.md).
 func scratch(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) {
 	container := &template.Spec.Containers[slices.IndexFunc(template.Spec.Containers, isServer)]
 	if takesScratch(template.Spec, container, run) {
 		return
 	}
 	if run.Transport != string(v1alpha1.TransportStdio) {
-		needs := slices.DeleteFunc([]string{"HOME", "TMPDIR"}, func(name string) bool {
-			return !readOnly(container) || declares(container, name) || brings(container, name)
-		})
-		if len(needs) == 0 {
+		if !readOnly(container) || declares(container, temporary) || mountsTemporary(container) {
 			return
 		}
-		for _, name := range needs {
-			container.WithEnv(corev1ac.EnvVar().WithName(name).WithValue(runconfig.ScratchPath))
-		}
+		container.WithEnv(corev1ac.EnvVar().WithName(temporary).WithValue(runconfig.ScratchPath))
 	}
 	container.WithVolumeMounts(corev1ac.VolumeMount().
 		WithName(runconfig.ScratchVolume).WithMountPath(runconfig.ScratchPath))
 	template.Spec.WithVolumes(corev1ac.Volume().WithName(runconfig.ScratchVolume).
 		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(scratchSize))))
 }
+
+// temporary is the variable that names the folder for temporary files.
+const temporary = "TMPDIR"
 
 // scratchSize is what a server may write there. kubelet evicts a pod that writes more.
 const scratchSize = "1Gi"
@@ -65,17 +63,16 @@ func takesScratch(
 	})
 }
 
+// declares reports whether the spec declares a variable, or may: which ones envFrom brings is not known here.
 func declares(container *corev1ac.ContainerApplyConfiguration, variable string) bool {
-	return slices.ContainsFunc(container.Env, func(v corev1ac.EnvVarApplyConfiguration) bool {
-		return ptr.Deref(v.Name, "") == variable
-	})
+	named := func(v corev1ac.EnvVarApplyConfiguration) bool { return ptr.Deref(v.Name, "") == variable }
+	return len(container.EnvFrom) > 0 || slices.ContainsFunc(container.Env, named)
 }
 
-// brings reports whether the spec brings a place to write for a variable: a volume at /tmp, or any one, which may lie
-// in the home directory. A program that finds that elsewhere would not find what it has written.
-func brings(container *corev1ac.ContainerApplyConfiguration, variable string) bool {
+// mountsTemporary reports whether the spec has a volume for temporary files.
+func mountsTemporary(container *corev1ac.ContainerApplyConfiguration) bool {
 	return slices.ContainsFunc(container.VolumeMounts, func(m corev1ac.VolumeMountApplyConfiguration) bool {
-		return !ptr.Deref(m.ReadOnly, false) && (variable == "HOME" || within("/tmp", ptr.Deref(m.MountPath, "")))
+		return !ptr.Deref(m.ReadOnly, false) && within("/tmp", ptr.Deref(m.MountPath, ""))
 	})
 }
 

@@ -31,7 +31,12 @@ func TestAServerHasAPlaceToWrite(t *testing.T) {
 		}
 	}
 	declared := func(s *v1alpha1.MCPServer) {
-		s.Spec.Env = append(s.Spec.Env, corev1.EnvVar{Name: "HOME", Value: "/app"})
+		s.Spec.Env = append(s.Spec.Env, corev1.EnvVar{Name: "TMPDIR", Value: "/app"})
+	}
+	declaredElsewhere := func(s *v1alpha1.MCPServer) {
+		s.Spec.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+		}}}
 	}
 	for name, tc := range map[string]struct {
 		edits  []func(*v1alpha1.MCPServer)
@@ -39,10 +44,11 @@ func TestAServerHasAPlaceToWrite(t *testing.T) {
 		set    string // the variables that lead there
 	}{
 		"a root that can be written": {nil, false, ""},
-		"a root that cannot":         {edits(readOnly), true, "HOME TMPDIR"},
-		"a home that is declared":    {edits(readOnly, declared), true, "TMPDIR"},
+		"a root that cannot":         {edits(readOnly), true, "TMPDIR"},
+		"a folder that is declared":  {edits(readOnly, declared), false, ""},
+		"what may declare one":       {edits(readOnly, declaredElsewhere), false, ""},
 		"a volume elsewhere":         {edits(readOnly, mounted("data", "/data", false)), true, "TMPDIR"},
-		"a volume for reading":       {edits(readOnly, mounted("data", "/data", true)), true, "HOME TMPDIR"},
+		"a volume for reading":       {edits(readOnly, mounted("data", "/tmp", true)), true, "TMPDIR"},
 		"a volume at /tmp":           {edits(readOnly, mounted("tmp", "/tmp/", false)), false, ""},
 		"the bridge looks itself":    {edits(stdio), true, ""},
 		"the same, with a root":      {edits(stdio, readOnly), true, ""},

@@ -48,25 +48,15 @@ func (s *Skim) Read(p []byte) {
 	for len(p) > 0 {
 		if s.quoted && !s.escaped && s.depth != 1 {
 			// Inside of a text that does not matter: most of most messages.
-			p = p[unmarked(p):]
-			if len(p) == 0 {
+			skip := bytes.IndexAny(p, `"\\`)
+			if skip < 0 {
 				return
 			}
+			p = p[skip:]
 		}
 		s.take(p[0])
 		p = p[1:]
 	}
-}
-
-// unmarked is how many bytes of a text are neither its end nor a backslash.
-func unmarked(p []byte) int {
-	if end := bytes.IndexByte(p, '"'); end >= 0 {
-		p = p[:end]
-	}
-	if escape := bytes.IndexByte(p, '\\'); escape >= 0 {
-		return escape
-	}
-	return len(p)
 }
 
 func (s *Skim) take(b byte) {

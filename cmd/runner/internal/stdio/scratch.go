@@ -15,12 +15,22 @@ import (
 const unsetTemporary = "/tmp"
 
 // Places adds a place to write to the variables of a child: where HOME or TMPDIR lead to a folder in which its user
-// cannot write, they lead to scratch. What the spec declares, by environ and declared as
-// Environment has them, stays, and so does a home directory in which something is
-// mounted: what the program has written is there. It returns the names that it has set. Nothing is set where there is
-// no scratch, as in pods of before.
-func Places(child, environ, declared []string, scratch string, mounts []string) (with, set []string) {
-	if !writes(scratch) {
+// cannot write, they lead to scratch. What the spec declares, by environ and declared as Environment has them, stays.
+// So does a home directory in which something is mounted, or which has settings: a program would not find elsewhere
+// what it reads there. It returns the names that it has set. Nothing is set where there is no scratch, as in pods of
+// before.
+func Places(child, environ, declared []string, scratch string) (with, set []string) {
+	return places{mounts(), writes}.add(child, environ, declared, scratch)
+}
+
+// places are what a process finds in its container.
+type places struct {
+	mounts []string
+	writes func(folder string) bool
+}
+
+func (p places) add(child, environ, declared []string, scratch string) (with, set []string) {
+	if !p.writes(scratch) {
 		return child, nil
 	}
 	declares := func(name string) bool {
@@ -34,8 +44,7 @@ func Places(child, environ, declared []string, scratch string, mounts []string) 
 		if at >= 0 && child[at] != place.name+"=" {
 			_, folder, _ = strings.Cut(child[at], "=")
 		}
-		if declares(place.name) || writes(folder) ||
-			place.name == "HOME" && slices.ContainsFunc(mounts, func(mount string) bool { return ofHome(folder, mount) }) {
+		if declares(place.name) || p.writes(folder) || place.name == "HOME" && p.keeps(folder) {
 			continue
 		}
 		if at >= 0 {
@@ -52,6 +61,17 @@ func writes(folder string) bool {
 	return syscall.Access(folder, enter|write) == nil
 }
 
+// keeps reports whether a program may find something in its home directory.
+func (p places) keeps(home string) bool {
+	return settles(home) || slices.ContainsFunc(p.mounts, func(mount string) bool { return ofHome(home, mount) })
+}
+
+// settles reports whether a home directory has folders of settings, such as .cache or .local.
+func settles(home string) bool {
+	entries, _ := os.ReadDir(home) //nolint:errcheck // whoever cannot list it finds nothing in it
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.IsDir() && strings.HasPrefix(e.Name(), ".") })
+}
+
 // ofHome reports whether a mount lies in a home directory: in that of a user whom the image does not know, which is the
 // root, where its name is that of a folder of settings.
 func ofHome(home, mount string) bool {
@@ -62,8 +82,8 @@ func ofHome(home, mount string) bool {
 	return filepath.Clean(home) != "/" || strings.HasPrefix(inside, ".") && inside != "."
 }
 
-// Mounts are where this process has something mounted (proc_pid_mountinfo(5)).
-func Mounts() (at []string) {
+// mounts are where this process has something mounted (proc_pid_mountinfo(5)).
+func mounts() (at []string) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil // of a system that has none

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,7 +10,14 @@ import (
 )
 
 func TestAChildHasAPlaceToWrite(t *testing.T) {
-	may, may2, mayNot := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "absent")
+	may, may2, mayNot, settings := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(settings, ".cache"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mayNot, ".profile"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writes := func(folder string) bool { return folder == may || folder == may2 || folder == "/tmp" }
 	for name, tc := range map[string]struct {
 		child, environ, declared, mounts []string
 		scratch                          string
@@ -25,6 +33,7 @@ func TestAChildHasAPlaceToWrite(t *testing.T) {
 		"what spec.envFrom declares": {
 			child: []string{"HOME=" + mayNot}, environ: []string{"FREEHOLD_DECLARED_HOME=" + mayNot}, want: nil,
 		},
+		"a home with settings": {child: []string{"HOME=" + settings, "TMPDIR=" + settings}, want: []string{"TMPDIR"}},
 		"a volume in its home": {child: []string{"HOME=" + mayNot}, mounts: []string{mayNot + "/.cache"}, want: nil},
 		"a volume elsewhere": {
 			child: []string{"HOME=" + mayNot}, mounts: []string{"/", mayNot + "2", "/data"}, want: []string{"HOME"},
@@ -46,7 +55,7 @@ func TestAChildHasAPlaceToWrite(t *testing.T) {
 		for _, name := range tc.want {
 			want[name] = scratch
 		}
-		with, set := Places(child, tc.environ, tc.declared, scratch, tc.mounts)
+		with, set := places{tc.mounts, writes}.add(child, tc.environ, tc.declared, scratch)
 		got := map[string]string{}
 		for _, pair := range with {
 			name, value, _ := strings.Cut(pair, "=")
@@ -77,7 +86,10 @@ func TestWhatIsMountedInAHome(t *testing.T) {
 			t.Errorf("%s: %t", mount, got)
 		}
 	}
-	if mounts := Mounts(); len(mounts) == 0 || mounts[0][0] != '/' {
-		t.Errorf("this process has %q", mounts)
+	if all := mounts(); len(all) == 0 || all[0][0] != '/' {
+		t.Errorf("this process has %q", all)
+	}
+	if absent := filepath.Join(t.TempDir(), "absent"); writes(absent) || !writes(t.TempDir()) {
+		t.Error("it may write to a folder that there is not, or not to its own")
 	}
 }

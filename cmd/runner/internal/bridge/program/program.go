@@ -175,7 +175,7 @@ func (s settings) server(words *stdio.Words) bridge.Server {
 			"declares them: %s",
 			printable.Line(strings.Join(withheld, ", "), maxWords)), 0)
 	}
-	env, led := stdio.Places(env, os.Environ(), s.env, runconfig.ScratchPath, stdio.Mounts())
+	env, led := stdio.Places(env, os.Environ(), s.env, runconfig.ScratchPath)
 	if len(led) > 0 {
 		words.Say(fmt.Appendf(nil, "freehold-runner: the server cannot write to the image's %s: it gets %s, "+
 			"which ends with the pod", strings.Join(led, " and "), runconfig.ScratchPath), 0)
