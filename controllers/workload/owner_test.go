@@ -25,6 +25,7 @@ func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 	for _, name := range []string{
 		"echo", "gw", "echo-gw", "echo-proxy", "echo-proxy-gw", "echo-run", "echo-runner",
 		"echo-session", "echo-session-5e9f2f0c", "echo-backend", "echo-backend-headless",
+		"echo-slot2", "echo-slot2-headless",
 	} {
 		keys = append(keys, Owner{Name: name}.Key(), gateway(name).Key())
 	}

@@ -3,7 +3,6 @@ package integration
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -25,11 +24,6 @@ var _ = Describe("An MCPServer is accepted", func() {
 			},
 		}))
 	})
-
-	It("with the longest name that its children can bear", func() {
-		s := newEnv()
-		s.Apply("kubectl", named(strings.Repeat("a", 44)))
-	})
 })
 
 func more(fields string) string { return spec(`"image":"registry.example.com/echo:1",` + fields) }
@@ -39,11 +33,6 @@ func spec(fields string) string { return serverSpec("{" + fields + "}") }
 func serverSpec(spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"spec":%s}`,
 		spec)
-}
-
-func named(name string) string {
-	return fmt.Sprintf(
-		`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":%q},"spec":{"image":"i"}}`, name)
 }
 
 // causesOf are the field and message of each cause of a refusal; a refusal
