@@ -163,7 +163,7 @@ func crash(pod *corev1.Pod, c *corev1.ContainerStatus, complaints []Complaint, c
 // refusedFile is what runtimes say of a file that they may not make, and refusedElse what they say in the same words of
 // something else.
 var (
-	refusedFile = regexp.MustCompile(`(?i)\bEACCES\b|\bEROFS\b|read-only file ?system|permission denied`)
+	refusedFile = regexp.MustCompile(`(?i)\bEACCES\b|\bEROFS\b|read-only file ?system|permission denied.*/|/.*permission denied`)
 	refusedElse = regexp.MustCompile(`(?i)\b(listen|bind|connect|exec|socket)\b`)
 )
 

@@ -367,17 +367,18 @@ func TestTheBridgesImageHasACureOfItsOwn(t *testing.T) {
 // A program that may not write a file says so in the words of its runtime, in which others speak of other things.
 func TestWhoCannotWriteIsToldHow(t *testing.T) {
 	for words, want := range map[string]bool{
-		"Error: EACCES: permission denied, mkdir '/.npm'":             true,
-		"npm error code EACCES\nnpm error path /.npm":                 true,
-		"Error: EROFS: read-only file system, open '/app/state.json'": true,
-		"PermissionError: [Errno 13] Permission denied: '/.cache'":    true,
-		"OSError: [Errno 30] Read-only file system: '/opt/app'":      true,
-		"started\nopen /.config/a: permission denied\nexit status 1":  true,
-		"Error: listen EACCES: permission denied 0.0.0.0:80":          false,
-		"listen tcp :80: bind: permission denied":                     false,
-		"exec /usr/bin/server: permission denied":                     false,
-		"no database":                    false,
-		"the user is not permitted: 403": false,
+		"Error: EACCES: permission denied, mkdir '/.npm'":                            true,
+		"npm error code EACCES\nnpm error path /.npm":                                true,
+		"Error: EROFS: read-only file system, open '/app/state.json'":                true,
+		"PermissionError: [Errno 13] Permission denied: '/.cache'":                   true,
+		"OSError: [Errno 30] Read-only file system: '/opt/app'":                      true,
+		"started\nopen /.config/a: permission denied\nexit status 1":                 true,
+		"Error: listen EACCES: permission denied 0.0.0.0:80":                         false,
+		"listen tcp :80: bind: permission denied":                                    false,
+		"exec /usr/bin/server: permission denied":                                    false,
+		"pq: permission denied for table notes":                                      false,
+		"no database":                                                                false,
+		"the user is not permitted: 403":                                             false,
 		"listening at 8080\nError: EACCES: permission denied, mkdir '/.npm', exit 1": true,
 	} {
 		pod := one(corev1.ContainerStatus{State: ended(1, "Error", words)})

@@ -104,11 +104,11 @@ func (w *failure) answer() {
 	if call.ID == nil {
 		return
 	}
+	w.flight.failed = w.status
 	if call.Connects() {
 		w.status = http.StatusServiceUnavailable
 		return
 	}
-	w.flight.failed = w.status
 	w.status, w.passes = 0, true
 	jsonrpc.Write(w.ResponseWriter, http.StatusOK, jsonrpc.Message{ID: call.ID, Error: said[0].Error}.Text())
 }

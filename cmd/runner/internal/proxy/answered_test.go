@@ -56,7 +56,7 @@ func TestACallIsAnsweredWithItsFailure(t *testing.T) {
 		"it breaks off a call that nobody has kept": {breaks, call(100_000), 200, "503 POST", CodeBackendStarting, false},
 		"a bridge is busy":                          {answers(503, busy), call(1), 200, "503 POST", -31008, true},
 		"a bridge fails":                            {answers(502, busy), call(1), 200, "502 POST", -31008, true},
-		"a bridge fails who connects":               {answers(502, busy), of("initialize"), 503, "503 POST", -31008, true},
+		"a bridge fails who connects":               {answers(502, busy), of("initialize"), 503, "502 POST", -31008, true},
 		"a bridge refuses who connects":             {answers(404, busy), of("initialize"), 404, "404 POST", -31008, true},
 		"a backend's own word":                      {answers(503, busy), call(1), 503, "503 POST", -31008, false},
 		"what is no JSON-RPC":                       {answers(503, "busy"), call(1), 503, "503 POST", 0, true},

@@ -51,7 +51,7 @@ type flight struct {
 	// What later stages report to earlier ones.
 
 	denied   bool      // its calls are answered by Deny
-	failed   int       // the status for which the call is answered with HTTP 200, 0 for none
+	failed   int       // the status in whose place the call is answered with another, 0 for none
 	leave    func()    // gives the caller's place back; nil where it has none
 	takeover *takeover // nil where the stream stays with net/http
 	leads    string    // the path to which the backend has led the request; empty for none

@@ -78,7 +78,7 @@ type outcome struct {
 	began   time.Time
 	status  int  // 0 while nothing is written
 	denied  bool // by policies, or because of who calls
-	failed  int  // the status for which a call was answered, 0 for none
+	failed  int  // the status in whose place a call was answered with another, 0 for none
 	whole   bool // the handler has returned
 }
 
