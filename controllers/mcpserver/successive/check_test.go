@@ -141,6 +141,11 @@ func (c *checker) pointer(plan Plan, seen Observed) error {
 	return nil
 }
 
+func (c *checker) hasPromise(slot workload.Slot) bool {
+	_, has := c.promised[slot]
+	return has
+}
+
 func (c *checker) isHeld(report *v1alpha1.CandidateStatus) bool {
 	hold := c.want.Spec.Hold
 	return hold == v1alpha1.HoldAlways || hold != v1alpha1.HoldNever && report.Lost > 0
@@ -166,7 +171,7 @@ func (c *checker) outcome(plan Plan) error {
 		}
 	}
 	if now != nil && (had == nil || had.ID != now.ID) {
-		if c.ids[now.ID] {
+		if c.ids[now.ID] && (had != nil || !plan.switched()) { // what is found to drain has the same id each time
 			return fmt.Errorf("%s is two rollouts", now.ID)
 		}
 		c.ids[now.ID] = true
@@ -179,12 +184,24 @@ func (c *checker) outcome(plan Plan) error {
 			c.promised[workload.Slot(now.From.Slot)] = c.life.now.Add(d.Remaining.Duration)
 		}
 	}
+	if now != nil && !plan.switched() { // it goes back to content whose sessions were found while a status was lost
+		slot := workload.Slot(now.Target.Slot)
+		if d := now.Steps[drainStep]; !c.hasPromise(slot) && d.Deadline != nil {
+			c.promised[slot] = d.Deadline.Time
+		}
+	}
 	// Nobody tells sessions at two places of one content apart.
 	left := c.sets[other(plan.Active.Slot)]
 	was := c.life.status.Active
 	replaced := c.want.Spec.Strategy == v1alpha1.StrategyReplace && was != nil && was.Hash != plan.Active.Hash
-	if left != nil && left.content.Hash == plan.Active.Hash || c.want.Halted || replaced {
+	movedAlone := !c.isBeside() && was != nil && was.Slot != plan.Active.Slot
+	if left != nil && left.content.Hash == plan.Active.Hash || c.want.Halted || replaced || movedAlone {
 		c.promised[other(plan.Active.Slot)] = c.life.now
+	}
+	// What is to be replaced in its place goes with its sessions, also where the content moves to where it is ready.
+	if stands := c.sets[workload.Slot(plan.Active.Slot)]; replaced && stands != nil &&
+		stands.content.Hash != plan.Active.Hash {
+		c.promised[workload.Slot(plan.Active.Slot)] = c.life.now
 	}
 	if now != nil && plan.switched() && now.Steps[drainStep].StartedAt != nil { // the user may have shortened it
 		slot := other(plan.Active.Slot)
@@ -220,7 +237,7 @@ func (c *checker) deadline(plan Plan, seen Observed) error {
 	if held {
 		c.ran = 0
 	}
-	if c.ran > limit+5*time.Minute {
+	if c.runs && c.ran > limit+5*time.Minute { // a pause that no pass had seen before ends nothing
 		return fmt.Errorf("%s goes on for %s", step.Name, c.ran)
 	}
 	return nil
