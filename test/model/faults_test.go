@@ -26,6 +26,8 @@ type plant struct {
 	ears func(*backend.Runner)
 	// deaf keeps SIGTERM from the pass.
 	deaf bool
+	// trusting takes what no proxy has said for an answer.
+	trusting bool
 	// blind keeps from the operator who refers to a configuration.
 	blind bool
 	// from is how many runs of the test's own seed are known to find nothing. Where other code moves
@@ -212,7 +214,7 @@ var planted = map[string]struct {
 	"births without their version":   {plant{wire: without("resourceVersion", isBirth), from: 18}, clobbered, false},
 	"a claim without its version":    {plant{wire: without("resourceVersion", isClaim), from: 4}, unseen, false},
 	"a gate without its version":     {plant{wire: without("resourceVersion", isGate), from: 6}, unseen, false},
-	"exclusive fields without force": {plant{wire: unforced}, lostField, false},
+	"exclusive fields without force": {plant{wire: unforced, from: 3}, lostField, false},
 	"a port that the spec renumbers": {plant{wire: renumbered}, uncallable, false},
 	"an API server that forgets":     {plant{memory: forgetful}, mispredicted, false},
 	"a controller as its process":    {plant{wire: unimpersonated}, byRole, false},
@@ -221,7 +223,7 @@ var planted = map[string]struct {
 	"a finalizer by merge patch":     {plant{wire: mergePatch}, foreignChanged, true},
 	"an Update entry of ours":        {plant{wire: mergePatch}, strayed, true},
 	"force outside of the grant": {
-		plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged, true,
+		plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", team), from: 5}, foreignChanged, true,
 	},
 	"a field beside the intent": {
 		plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless, true,
@@ -239,7 +241,7 @@ var plantedInRunners = map[string]struct {
 	plant plant
 	want  rule
 }{
-	"births without their version":          {plant{wire: without("resourceVersion", isBirth), from: 3}, rolledBack},
+	"births without their version":          {plant{wire: without("resourceVersion", isBirth), from: 78}, rolledBack},
 	"a gate without resourceVersion":        {plant{wire: without("resourceVersion", isNoBirth)}, rolledBack},
 	"a gate on the number without the hash": {plant{eyes: sameNumber, from: 5}, overwritten},
 	"fallback to the file":                  {plant{ears: fallBack, from: 3}, unsoundWrote},

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,11 +63,14 @@ func (g *gate) sends(o *operation) {
 	if o.content == nil {
 		return
 	}
-	if _, stated, _ := unstructured.NestedFieldNoCopy(o.content.Object, "spec", "replicas"); stated {
+	if _, stated, _ := unstructured.NestedFieldNoCopy(o.content.Object, "spec", "replicas"); stated && o.by.isRunner() &&
+		g.scenario.slotOf(o.of) != 0 {
 		j.found(statedReplicas, "%s by %s", o, a.name)
 	}
-	if template, ok, _ := unstructured.NestedMap(o.content.Object, "spec", "template"); ok {
-		runs, sent := strings.Join(a.run.Backend.Args, " "), fmt.Sprint(template)
+	template, ok, _ := unstructured.NestedMap(o.content.Object, "spec", "template")
+	if ok && o.of.kind == contract.StatefulSet.Kind {
+		hash, _, _ := unstructured.NestedString(template, "metadata", "annotations", workload.AnnotationBackendHash)
+		runs, sent := o.of.name+" "+hash, fmt.Sprint(template)
 		if before, ok := g.pods[runs]; ok && before != sent {
 			j.found(replaced, "%s wrote %s after %s", a.name, sent, before)
 		}
@@ -76,11 +78,12 @@ func (g *gate) sends(o *operation) {
 	}
 }
 
-// sees judges what stands after a change.
-func (g *gate) sees(k key) {
-	if g == nil || k.kind == contract.MCPServer.Kind {
+// sees judges what stands after a write.
+func (g *gate) sees(write *operation) {
+	if g == nil || g.scenario.slotOf(write.of) == 0 {
 		return
 	}
+	k := write.of
 	o, j := g.scenario.world.stands[k], g.scenario.checker
 	if o == nil {
 		delete(g.revisions, k)
@@ -108,7 +111,9 @@ func (g *gate) sees(k key) {
 	g.revisions[k] = standing{o.GetUID(), rev}
 	switch {
 	case last.uid != o.GetUID():
-		if status.Runtime == nil || status.Runtime.Generation < rev.Generation {
+		// Of content that it keeps, which is not its own, a runner makes no report.
+		keeps := write.by != nil && write.by.revision.Generation > rev.Generation
+		if !keeps && (status.Runtime == nil || status.Runtime.Generation < rev.Generation) {
 			j.found(bornUnreported, "%s at %d", k, rev.Generation)
 		}
 	case rev.Generation < last.revision.Generation:

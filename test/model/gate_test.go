@@ -24,6 +24,7 @@ import (
 // independently. No operator, role or policy is there to keep one of them from what the gate must.
 var runnersOnly = mode{
 	steps: 80, holds: holds{oneIn: 2, steps: 20, kind: contract.StatefulSet.Kind},
+	rounds: fewRounds, round: longRound,
 	prepare: (*scenario).onlyRunners, step: (*scenario).stepOfRunners,
 	around: func(*scenario) {}, end: (*scenario).endOfRunners,
 }

@@ -64,6 +64,9 @@ type process struct {
 	// revision is a runner's, and learned says that it knows what the backend has.
 	revision revision.Revision
 	learned  bool
+	// proxy is what a runner's process has of clients, and quiet what an operator's has seen of them in this pass.
+	proxy proxy
+	quiet bool
 	// run is what the pod of a runner was made with, and env its environment, where the run makes them up.
 	run runconfig.RunConfig
 	env environment
@@ -91,8 +94,9 @@ func operator(process *process) pass {
 	if err := applier.Impersonate(process.config, kit.SystemNamespace, contract.Controllers()...); err != nil {
 		p.broke(err)
 	}
-	reconciler := mcpserver.New(snapshot.NewReader(workloads.Servers(), process.cache, process.client), applier,
-		&events.FakeRecorder{}, podtemplate.Release{RunnerImage: "runner"})
+	reader := snapshot.NewReader(workloads.Servers(), process.cache, process.client)
+	p.slots.watch(process, reader)
+	reconciler := mcpserver.New(reader, applier, &events.FakeRecorder{}, podtemplate.Release{RunnerImage: "runner"})
 	reconciler.Now = now
 	configs := sharedconfigs.New(registry.All()[p.kind], process.cache, process.client, applier, &events.FakeRecorder{})
 	configs.Now = now
@@ -134,6 +138,7 @@ func (a *process) runs(file runconfig.RunConfig, env revision.Revision, envErr e
 	r.Learn(facts)
 	return func(ctx context.Context) (time.Duration, error) {
 		report, err := r.Pass(ctx)
+		p.slots.asks(a, r, report.Start)
 		if report.Waiting != "" {
 			p.note("%s: waits: %s", a.name, report.Waiting)
 		}
@@ -180,6 +185,7 @@ func (a *process) busy() bool  { return a.turn != nil }
 func (a *process) begin() {
 	a.cache = &lagging{process: a, shown: map[key]*unstructured.Unstructured{}}
 	a.live, a.known = nil, map[key]string{}
+	a.proxy = proxy{born: a.scenario.clock, seen: map[string]time.Time{}, calls: map[string]int{}}
 	a.cache.hears(1)
 	a.due, a.woken, a.terminated = time.Time{}, true, false
 	a.ctx, a.terminate = context.WithCancel(a.scenario.t.Context())
@@ -248,7 +254,7 @@ func (a *process) advance() bool {
 
 func (a *process) beginPass() (waiting bool) {
 	a.woken, a.due = false, time.Time{}
-	a.live = map[key]*unstructured.Unstructured{}
+	a.live, a.quiet = map[key]*unstructured.Unstructured{}, false
 	stale := false
 	for _, k := range a.scenario.world.order {
 		a.known[k] = versionOf(a.cache.sees(k))

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// rounds is how many passes each process may need to come to rest.
-	rounds = 12
-	// round is how long one takes: by then whoever fought for fields is forgotten,
-	// and a server that was left to a rival is not any more.
-	round = time.Hour
+	// fewRounds is how many passes each process may need to come to rest where there is no rollout.
+	fewRounds = 12
+	// longRound is so long that whoever fought for fields is forgotten, and a server that was left to a rival is not any
+	// more.
+	longRound = time.Hour
 )
 
 // holds are the writes before which a process is left where it is: one in so many, for fewer
@@ -38,6 +38,9 @@ type mode struct {
 	// steps is how much happens before a run is left to come to rest.
 	steps int
 	holds holds
+	// rounds is how many passes each process may need to come to rest, and round how long one takes.
+	rounds int
+	round  time.Duration
 	// prepare makes the server and the processes, and step lets one thing happen.
 	prepare, step func(*scenario)
 	// around is what happens around the processes while they come to rest.
@@ -48,7 +51,8 @@ type mode struct {
 
 // everybody are runs in which all meet who may meet in a cluster.
 var everybody = mode{
-	steps: 200, holds: holds{oneIn: 3, steps: 15}, prepare: (*scenario).all, step: (*scenario).step, end: (*scenario).end,
+	steps: 200, holds: holds{oneIn: 3, steps: 15}, rounds: fewRounds, round: longRound,
+	prepare: (*scenario).all, step: (*scenario).step, end: (*scenario).end,
 	around: func(p *scenario) {
 		p.roll()
 		p.collect()
@@ -79,8 +83,9 @@ type scenario struct {
 	reviewer client.Client // the runners', past the wire
 	world    *world
 	checker  *checker
-	// gate judges runs of runners only, nil in others.
-	gate *gate
+	// gate judges the backends of runs of runners only and of rollouts, nil in others, and slots those of rollouts.
+	gate  *gate
+	slots *slots
 	// disorder is whether requests are refused and answers get lost.
 	disorder bool
 	// operations counts writes, accepted those of them that were not refused, and tally everything that happened.
@@ -240,11 +245,11 @@ func (p *scenario) free() {
 // settle lets processes make passes, in turns, until a whole round writes
 // nothing that began with what stands. It reports whether they came to rest.
 func (p *scenario) settle() bool {
-	for range rounds {
+	for range p.mode.rounds {
 		if p.broken != nil {
 			return false
 		}
-		p.clock = p.clock.Add(round)
+		p.clock = p.clock.Add(p.mode.round)
 		late := slices.ContainsFunc(p.processes, (*process).busy)
 		before := p.accepted
 		p.mode.around(p)
@@ -261,7 +266,7 @@ func (p *scenario) settle() bool {
 			return true
 		}
 	}
-	p.checker.found(noRest, "after %d rounds", rounds)
+	p.checker.found(noRest, "after %d rounds", p.mode.rounds)
 	return false
 }
 
@@ -269,7 +274,7 @@ func (p *scenario) settle() bool {
 // those that it wants; the operator is started if it is down.
 func (p *scenario) roll() {
 	rev, config := p.rolledOut()
-	for _, a := range p.processes[2:4] {
+	for _, a := range p.processes[2:] {
 		if a.alive() && (config == nil || a.revision != rev) {
 			a.kill()
 		}

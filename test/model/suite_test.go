@@ -15,17 +15,24 @@
 // and file varied independently: one of them may break the gate, roll a backend back, write
 // what it must not, or leave the wrong content standing. There no policy is in force.
 //
+// Still others are of rollouts: two operators, the runners of four pods, and clients with calls and sessions. Content
+// comes up beside what serves, is checked, held, approved, fails, gets the calls and is undone, while processes are
+// killed and proxies read no status for a while. What serves is never without its pods or its pointer, content gets
+// calls once it has proven itself, and goes when its sessions have ended.
+//
 // Whatever the API server takes is repeated on its own field manager in process
 // as well, which says who must own what afterwards.
 //
 // scenario_test.go is one run, process_test.go are our processes, cache_test.go what they see, foreign_test.go the
 // others, edit_test.go how those change a field, wire_test.go is where all requests pass, rights_test.go has who may do
 // what, oracle_test.go what must come of it, checks_test.go and rest_test.go have the invariants, world_test.go knows
-// what stands, gate_test.go are the runs of runners only, gate_checks_test.go has their invariants, and faults_test.go
-// plants what the checker must find.
+// what stands, gate_test.go are the runs of runners only, gate_checks_test.go has their invariants, slots_test.go are
+// those of rollouts, slots_checks_test.go has theirs, and faults_test.go and slots_faults_test.go plant what they must
+// find.
 //
 // FREEHOLD_SEED replays the run of a seed; FREEHOLD_MODEL_OPS sets how many
-// writes there are at least, FREEHOLD_GATE_RUNS how many runs of runners only.
+// writes there are at least, FREEHOLD_GATE_RUNS how many runs of runners only, and FREEHOLD_ROLLOUT_RUNS
+// how many of rollouts.
 package model
 
 import (

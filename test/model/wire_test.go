@@ -258,7 +258,8 @@ func (p *scenario) carriedOut(o *operation, body []byte) {
 		p.awaitRights()
 	}
 	p.plant.answered(o)
-	p.gate.sees(o.of)
+	p.gate.sees(o)
+	p.slots.carriedOut(o)
 	p.checker.carriedOut(o)
 }
 
