@@ -37,6 +37,8 @@ type checker struct {
 	within string
 	ran    time.Duration
 	runs   bool
+	// moved is when calls moved to another slot last.
+	moved time.Time
 	// at is when it was judged last.
 	at time.Time
 	// reached counts what happened.
@@ -100,6 +102,9 @@ func (c *checker) names(plan Plan) error {
 // pointer judges what gets the calls.
 func (c *checker) pointer(plan Plan, seen Observed) error {
 	had, now := c.life.status.Active, plan.Active
+	if had != nil && now != nil && had.Slot != now.Slot {
+		c.moved = c.life.now
+	}
 	switch {
 	case now == nil || now.Hash == "":
 		return errors.New("no content is active")
@@ -257,7 +262,7 @@ func (c *checker) emptied(slot workload.Slot, s *set) error {
 	}
 	for _, p := range c.proxies {
 		if a := p.status.Active; a != nil && workload.Slot(a.Slot) == slot && a.Hash == s.content.Hash &&
-			c.life.now.Sub(status.Active.Since.Time) < acknowledged {
+			c.life.now.Sub(c.moved) < acknowledged {
 			return errors.New("deletes what a proxy calls")
 		}
 	}
