@@ -1,14 +1,18 @@
 package conformance
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"slices"
 	"sync"
+	"testing/iotest"
 )
 
 // Front stands before a server as a client's own gateway does, and passes everything on. It remembers which requests
@@ -39,6 +43,7 @@ func NewFront(to *url.URL, token string) *Front {
 			if unanswered[response.StatusCode] {
 				f.note(response.Request, response.Status)
 			}
+			f.noteError(response)
 			response.Body = &watched{
 				ReadCloser: response.Body,
 				failed:     func(err error) { f.note(response.Request, err.Error()) },
@@ -57,6 +62,41 @@ func NewFront(to *url.URL, token string) *Front {
 var unanswered = map[int]bool{
 	http.StatusBadGateway: true, http.StatusServiceUnavailable: true,
 	http.StatusGatewayTimeout: true,
+}
+
+// unansweredErrors are the codes of JSON-RPC errors that say the same with HTTP 200: a call in a session, or of the
+// modern era, is answered by the proxy so (docs/errors.md).
+var unansweredErrors = map[int]string{-32011: "no backend has answered", -32012: "the backend could not be reached"}
+
+// mostError is how long an answer is at most that is looked into.
+const mostError = 64 << 10
+
+// noteError notes an answer that is such an error, and leaves it as it was.
+func (f *Front) noteError(response *http.Response) {
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if response.StatusCode != http.StatusOK || kind != "application/json" || response.ContentLength <= 0 ||
+		response.ContentLength > mostError {
+		return
+	}
+	body, err := io.ReadAll(response.Body)
+	read := io.Reader(bytes.NewReader(body))
+	if err != nil {
+		read = io.MultiReader(read, iotest.ErrReader(err))
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{read, response.Body}
+	var answer struct {
+		Error struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) == nil {
+		if what := unansweredErrors[answer.Error.Code]; what != "" {
+			f.note(response.Request, what)
+		}
+	}
 }
 
 // ServeHTTP implements http.Handler.

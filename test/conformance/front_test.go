@@ -112,6 +112,10 @@ func TestAFrontTellsWhatWasNotAnswered(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		case "busy":
 			w.WriteHeader(http.StatusServiceUnavailable)
+		case "starting", "unreached", "failed":
+			w.Header().Set("Content-Type", "application/json")
+			code := map[string]int{"starting": -32011, "unreached": -32012, "failed": -32603}[r.Header.Get("Mcp-Method")]
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"it fails"}}`, code)
 		case "refused":
 			w.WriteHeader(http.StatusBadRequest)
 		case "left":
@@ -120,7 +124,9 @@ func TestAFrontTellsWhatWasNotAnswered(t *testing.T) {
 			close(leave)
 		}
 	})
-	for _, method := range []string{"gone", "cut", "busy", "refused", "left", "answered"} {
+	for _, method := range []string{
+		"gone", "cut", "busy", "starting", "unreached", "failed", "refused", "left", "answered",
+	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +147,10 @@ func TestAFrontTellsWhatWasNotAnswered(t *testing.T) {
 		t.Fatal("the server was not told that its client has left")
 	}
 	done()
-	want := []string{"POST gone : EOF", "POST cut : unexpected EOF", "POST busy : 503 Service Unavailable"}
+	want := []string{
+		"POST gone : EOF", "POST cut : unexpected EOF", "POST busy : 503 Service Unavailable",
+		"POST starting : no backend has answered", "POST unreached : the backend could not be reached",
+	}
 	if got := front.Broken(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("broken are %q, want %q", got, want)
 	}
