@@ -37,7 +37,7 @@ type checker struct {
 	within string
 	ran    time.Duration
 	runs   bool
-	// moved is when calls moved to another slot last.
+	// moved is when calls moved to other content in another slot last.
 	moved time.Time
 	// at is when it was judged last.
 	at time.Time
@@ -102,7 +102,7 @@ func (c *checker) names(plan Plan) error {
 // pointer judges what gets the calls.
 func (c *checker) pointer(plan Plan, seen Observed) error {
 	had, now := c.life.status.Active, plan.Active
-	if had != nil && now != nil && had.Slot != now.Slot {
+	if had != nil && now != nil && had.Slot != now.Slot && had.Hash != now.Hash {
 		c.moved = c.life.now
 	}
 	switch {
