@@ -39,8 +39,8 @@ const (
 	ConditionPolicyUnmatched = "PolicyUnmatched"
 	// ConditionBackendApplied is the runner's: whether the backend's objects carry the runner's content.
 	ConditionBackendApplied = "BackendApplied"
-	// ConditionBackendAnswers is the runner's: whether MCP has answered for the content of status.runtime.generation. Once
-	// it is True it stays, until there is other content.
+	// ConditionBackendAnswers is the runner's: whether the content of status.runtime.backendHash, which gets the calls,
+	// answers MCP.
 	ConditionBackendAnswers = "BackendAnswers"
 )
 

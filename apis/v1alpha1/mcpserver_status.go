@@ -162,6 +162,14 @@ type RuntimeStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	Generation int64 `json:"generation"`
 
+	// backendHash is the hash of the content that BackendAnswers, server, protocolVersions
+	// and the numbers below speak of: of status.active while that is other content than
+	// that of generation, which comes up beside it. It is absent where there is no
+	// backend, and of runners of earlier releases, which speak of the content of generation.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	BackendHash string `json:"backendHash,omitempty"`
+
 	// phase is how the workload fares as the runner sees it, for programs: BackendApplied
 	// and BackendAnswers say it in words. Runners of earlier releases state none.
 	// +optional

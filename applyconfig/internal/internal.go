@@ -2186,6 +2186,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
   map:
     fields:
+    - name: backendHash
+      type:
+        scalar: string
     - name: candidate
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.CandidateStatus

@@ -42,6 +42,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
+	"github.com/freehold-dev/freehold/controllers/backend"
 )
 
 // version is set by the linker.
@@ -148,6 +149,11 @@ func (s settings) loop(front *proxy.Proxy, door, own *probe.Door, logger *slog.L
 		Compare: func(ctx context.Context, log *slog.Logger, tell func(v1alpha1.CandidateStatus)) {
 			there := func() bool { return front.Calls(path, s.runner.Run.Rendering.Backend) }
 			asking(to, own).Compare(ctx, log, asking(to, door), there, tell)
+		},
+		AskServing: func(ctx context.Context, log *slog.Logger, of runconfig.Backend, tell func(backend.Facts)) {
+			serving := asking(to, door)
+			serving.Server.Backend = of
+			serving.AskOn(ctx, log, tell)
 		},
 	}
 	to.Follow(func(upstreams proxy.Upstreams) { front.Switch(path, upstreams) }, loop.Refresh, logger)

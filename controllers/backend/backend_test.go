@@ -43,7 +43,7 @@ func runner(t *testing.T) *Runner {
 	}
 	run.Workload = runconfig.Workload{Generation: 3, Hash: hash}
 	r := &Runner{Run: run, Now: func() time.Time { return time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC) }}
-	r.Env = r.mine()
+	r.Env, r.content = r.mine(), "b"
 	return r
 }
 
@@ -130,10 +130,11 @@ func TestFactsThatAreReported(t *testing.T) {
 		ServerUID: "u1", Generation: 3, Server: &v1alpha1.ServerInfo{Name: "n", Version: "v"},
 		ProtocolVersions: []string{"2025-11-25"}, Tools: new(int32(2)), Resources: new(int32(0)),
 	}
-	bare := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3)
-	mine := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3).WithTools(1)
-	theirs := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3).WithTools(2).WithResources(0).
-		WithProtocolVersions("2025-11-25").WithServer(v1alpha1ac.ServerInfo().WithName("n").WithVersion("v"))
+	bare := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3).WithBackendHash("b")
+	mine := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3).WithBackendHash("b").WithTools(1)
+	theirs := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3).WithBackendHash("b").WithTools(2).
+		WithResources(0).WithProtocolVersions("2025-11-25").
+		WithServer(v1alpha1ac.ServerInfo().WithName("n").WithVersion("v"))
 	for name, tc := range map[string]struct {
 		runtime *v1alpha1.RuntimeStatus
 		learn   bool
@@ -147,6 +148,14 @@ func TestFactsThatAreReported(t *testing.T) {
 		"ours were told, and erased":        {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3}, true, true, mine},
 		"an older generation's stand": {
 			&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, Tools: new(int32(7))},
+			false, false, bare,
+		},
+		"an older generation's stand, of the same content": {
+			&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, BackendHash: "b", Tools: new(int32(1))},
+			false, false, mine,
+		},
+		"those of other content": {
+			&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, BackendHash: "a", Tools: new(int32(7))},
 			false, false, bare,
 		},
 		"those of an earlier server": {
@@ -166,7 +175,8 @@ func TestFactsThatAreReported(t *testing.T) {
 		if tc.told {
 			r.pendingReport = false
 		}
-		got := r.runtime(server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = tc.runtime }))
+		of := server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = tc.runtime })
+		got := r.runtime(of, r.says(of))
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -201,11 +211,11 @@ func TestThatMCPAnswersIsSaidOfThisContent(t *testing.T) {
 		r := runner(t)
 		r.Learn(Facts{Answers: tc.learned})
 		r.pendingReport = !tc.told
-		if known := &(v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, Tools: new(int32(2))}); r.mergedFacts(
+		if known := &(v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, Tools: new(int32(2))}); r.says(
 			server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = known })).Tools == nil {
 			t.Errorf("%s: what a replica learned is forgotten", name)
 		}
-		got := r.answers(server(r, func(s *v1alpha1.MCPServer) {
+		got := r.says(server(r, func(s *v1alpha1.MCPServer) {
 			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: tc.generation}
 			if tc.stands.Status != "" {
 				s.Status.Conditions = []metav1.Condition{{
@@ -213,7 +223,7 @@ func TestThatMCPAnswersIsSaidOfThisContent(t *testing.T) {
 					Message: tc.stands.Message,
 				}}
 			}
-		}))
+		})).Answers
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -309,7 +319,7 @@ func TestStartsOfTheBackend(t *testing.T) {
 		want Start
 	}{
 		"none":              {nil, Start{}},
-		"one is ready":      {up(func(*appsv1.StatefulSet) {}), Start{UID: "s1", Revision: "a"}},
+		"one is ready":      {up(func(*appsv1.StatefulSet) {}), Start{UID: "s1", Revision: "a", Content: "b"}},
 		"none is ready":     {up(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }), Start{}},
 		"an older pod runs": {up(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }), Start{}},
 		"its spec is new":   {up(func(s *appsv1.StatefulSet) { s.Generation = 3 }), Start{}},
@@ -318,10 +328,10 @@ func TestStartsOfTheBackend(t *testing.T) {
 		}), Start{}},
 		"an older proxy's": {
 			up(func(s *appsv1.StatefulSet) { s.Annotations[revision.AnnotationGeneration] = "2" }),
-			Start{UID: "s1", Revision: "a"},
+			Start{UID: "s1", Revision: "a", Content: "b"},
 		},
 	} {
-		if got := r.started(tc.set); got != tc.want {
+		if got := started(tc.set, "b"); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
@@ -337,7 +347,9 @@ func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
 		"it runs":            {nil, 0, 2 * time.Second},
 		"it is asked":        {nil, 1500 * time.Millisecond, 500 * time.Millisecond},
 		"it does not answer": {nil, 2 * time.Second, 0},
-		"it has answered":    {func(r *Runner, _ *v1alpha1.MCPServer, _ *appsv1.StatefulSet) { r.Learn(Facts{}) }, 0, 0},
+		"it has answered": {func(r *Runner, _ *v1alpha1.MCPServer, _ *appsv1.StatefulSet) {
+			r.Learn(Facts{Answers: conditions.True("Answers", "")})
+		}, 0, 0},
 		"a replica reported": {func(_ *Runner, s *v1alpha1.MCPServer, _ *appsv1.StatefulSet) {
 			s.Status.Runtime.Generation = 3
 		}, 0, 0},
@@ -361,7 +373,7 @@ func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
 		if tc.edit != nil {
 			tc.edit(r, w.owner.(*v1alpha1.MCPServer), set)
 		}
-		start := r.started(set)
+		start := started(set, "b")
 		r.firstAnswerWait(w, start)
 		now = now.Add(tc.passed)
 		if got := max(0, r.firstAnswerWait(w, start)); got != tc.want {

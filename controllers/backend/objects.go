@@ -60,16 +60,12 @@ func (r *Runner) statefulSet(w snapshot, slot workload.Slot, run runconfig.RunCo
 type Start struct {
 	UID      types.UID
 	Revision string
+	// Content is the hash of what runs, empty for a server that runs elsewhere.
+	Content string
 	// Rollout is the id of the rollout whose candidate it is, empty where it gets the calls.
 	Rollout string
 	// Dropped is how often what a candidate said was dropped, since its pods were not ready: it is asked anew each time.
 	Dropped int
-}
-
-// hasContent reports whether the backend's pods should run this runner's content, whichever revision the StatefulSet
-// carries.
-func (r *Runner) hasContent(s *appsv1.StatefulSet) bool {
-	return s != nil && s.Spec.Template.Annotations[workload.AnnotationBackendHash] == r.Run.Rendering.Backend
 }
 
 // rolledOut reports whether all pods of a StatefulSet are of its template.
@@ -77,13 +73,14 @@ func rolledOut(s *appsv1.StatefulSet) bool {
 	return s != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.UpdatedReplicas == s.Status.Replicas
 }
 
-// started is the start of the backend with this runner's content, zero until all pods have one revision and one is
-// ready. New content of the proxy alone does not change it.
-func (r *Runner) started(s *appsv1.StatefulSet) Start {
-	if !rolledOut(s) || s.Status.ReadyReplicas == 0 || !r.hasContent(s) {
+// started is the start of a backend with this content, zero until all pods have one revision and one is ready. New
+// content of the proxy alone does not change it.
+func started(s *appsv1.StatefulSet, content string) Start {
+	if !rolledOut(s) || s.Status.ReadyReplicas == 0 ||
+		s.Spec.Template.Annotations[workload.AnnotationBackendHash] != content {
 		return Start{}
 	}
-	return Start{UID: s.UID, Revision: s.Status.UpdateRevision}
+	return Start{UID: s.UID, Revision: s.Status.UpdateRevision, Content: content}
 }
 
 // services are the Service of a slot that the proxy calls, and the one that names each pod.

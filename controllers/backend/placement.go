@@ -17,6 +17,8 @@ type placement struct {
 	why string
 	// rollout is the id of that to the runner's content, empty where the content gets the calls, or there is none.
 	rollout string
+	// serves is what gets the calls, nil where that is the runner's content, or is to be replaced by it in its place.
+	serves *v1alpha1.BackendContent
 	// kept are contents in other slots, which are not the runner's. No other runner may be left to keep them.
 	kept []v1alpha1.BackendContent
 }
@@ -56,7 +58,18 @@ func placementOf(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (p pl
 		// has reported, and which content gets the calls may be said later.
 		p.own = workload.Slot(active.Slot)
 	}
+	if active.Hash != mine && p.own != workload.Slot(active.Slot) {
+		p.serves = &active.BackendContent
+	}
 	return p
+}
+
+// content is the hash of that of which the runner says whether it answers.
+func (p placement) content(run runconfig.RunConfig) string {
+	if p.serves != nil {
+		return p.serves.Hash
+	}
+	return run.Rendering.Backend
 }
 
 // In stepCandidate a runner makes the candidate, and in stepCheck it says what it saw of it.

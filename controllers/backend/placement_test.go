@@ -62,22 +62,22 @@ func TestWhichContentGoesWhere(t *testing.T) {
 		"mine is, a newer is tried": {
 			active(1, "mine"), to(in(2, "new"), in(1, "mine"), "Candidate"), "mine in 1", laterBeside,
 		},
-		"mine waits for a rollout": {active(1, "old"), nil, waits + "; old in 1", beside},
+		"mine waits for a rollout": {active(1, "old"), nil, waits + ", old serves; old in 1", beside},
 		"mine is to be tried, after the proxies": {
-			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Proxies"), notYet + "; old in 1", beside,
+			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Proxies"), notYet + ", old serves; old in 1", beside,
 		},
 		"mine is tried": {
-			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Candidate"), "mine in 2 as candidate; old in 1", beside,
+			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Candidate"), "mine in 2 as candidate, old serves; old in 1", beside,
 		},
 		"mine is tried, the other way": {
-			active(2, "old"), to(in(1, "mine"), in(2, "old"), "Candidate"), "mine in 1 as candidate; old in 2", beside,
+			active(2, "old"), to(in(1, "mine"), in(2, "old"), "Candidate"), "mine in 1 as candidate, old serves; old in 2", beside,
 		},
 		"mine is tried, a new proxy is claimed": {
-			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Candidate"), "mine in 2 as candidate; old in 1", laterBeside,
+			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Candidate"), "mine in 2 as candidate, old serves; old in 1", laterBeside,
 		},
-		"mine has failed": {active(1, "old"), failed, "mine in 2 as candidate; old in 1", beside},
+		"mine has failed": {active(1, "old"), failed, "mine in 2 as candidate, old serves; old in 1", beside},
 		"mine waits for the switch": {
-			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Check"), "mine in 2 as candidate; old in 1", beside,
+			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Check"), "mine in 2 as candidate, old serves; old in 1", beside,
 		},
 		"mine has taken over": {
 			active(2, "mine"), to(in(2, "mine"), in(1, "old"), "Acknowledge"), "mine in 2; old in 1", beside,
@@ -88,36 +88,36 @@ func TestWhichContentGoesWhere(t *testing.T) {
 			active(2, "mine"), to(in(2, "mine"), in(1, "old"), "Drain"), "mine in 2; old in 1", laterBeside,
 		},
 		"mine waits while another drains": {
-			active(2, "new"), to(in(2, "new"), in(1, "old"), "Drain"), waits + "; new in 2; old in 1", beside,
+			active(2, "new"), to(in(2, "new"), in(1, "old"), "Drain"), waits + ", new serves; new in 2; old in 1", beside,
 		},
 		"mine is to replace what has taken over": {
 			active(2, "new"), to(in(2, "new"), in(1, "old"), "Drain"), "mine in 2; old in 1", nil,
 		},
 		"mine drains, and is asked for again": {
-			active(2, "new"), to(in(2, "new"), in(1, "mine"), "Drain"), "mine in 1; new in 2", beside,
+			active(2, "new"), to(in(2, "new"), in(1, "mine"), "Drain"), "mine in 1, new serves; new in 2", beside,
 		},
-		"mine drains": {active(2, "new"), to(in(2, "new"), in(1, "mine"), "Drain"), "mine in 1", laterBeside},
+		"mine drains": {active(2, "new"), to(in(2, "new"), in(1, "mine"), "Drain"), "mine in 1, new serves", laterBeside},
 		"a third one is tried": {
-			active(1, "old"), to(in(2, "new"), in(1, "old"), "Candidate"), waits + "; old in 1", beside,
+			active(1, "old"), to(in(2, "new"), in(1, "old"), "Candidate"), waits + ", old serves; old in 1", beside,
 		},
 		"a third one is, and mine was before": {
-			active(1, "old"), to(in(2, "new"), in(1, "old"), "Candidate"), waits, laterBeside,
+			active(1, "old"), to(in(2, "new"), in(1, "old"), "Candidate"), waits + ", old serves", laterBeside,
 		},
 		"mine is to replace another in its place":   {active(1, "old"), nil, "mine in 1", nil},
 		"another is to replace mine in its place":   {later, nil, "mine in 1", laterInPlace},
-		"another is to come up beside what mine is": {active(1, "old"), nil, waits, laterBeside},
+		"another is to come up beside what mine is": {active(1, "old"), nil, waits + ", old serves", laterBeside},
 		"mine came to nothing, another is to replace the old in its place": {
-			active(1, "old"), nil, "the backend is of earlier content, and later content is to replace it", laterInPlace,
+			active(1, "old"), nil, "the backend is of earlier content, and later content is to replace it, old serves", laterInPlace,
 		},
 		"another is to replace mine beside it": {
-			later, to(in(2, "newer"), in(1, "new"), "Candidate"), waits + "; new in 1", beside,
+			later, to(in(2, "newer"), in(1, "new"), "Candidate"), waits + ", new serves; new in 1", beside,
 		},
 		"a rollout without steps": {
-			active(1, "old"), &v1alpha1.RolloutStatus{Target: *in(2, "mine")}, notYet + "; old in 1", beside,
+			active(1, "old"), &v1alpha1.RolloutStatus{Target: *in(2, "mine")}, notYet + ", old serves; old in 1", beside,
 		},
 		"a rollout over what gets the calls": {
 			active(1, "old"), to(in(1, "mine"), in(1, "old"), "Candidate"),
-			"the rollout is to the slot of the content that gets the calls; old in 1", beside,
+			"the rollout is to the slot of the content that gets the calls, old serves; old in 1", beside,
 		},
 		"what drains is in the slot of what took over": {
 			active(2, "mine"), to(in(2, "mine"), in(2, "old"), "Drain"), "mine in 2", beside,
@@ -134,6 +134,9 @@ func TestWhichContentGoesWhere(t *testing.T) {
 			if p.rollout != "" {
 				got[0] += " as candidate"
 			}
+		}
+		if p.serves != nil {
+			got[0] += ", " + p.serves.Hash + " serves"
 		}
 		for _, content := range p.kept {
 			got = append(got, fmt.Sprintf("%s in %d", content.Hash, content.Slot))

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,6 +21,8 @@ import (
 
 // Facts are what a backend reports about itself; nil for an unknown count.
 type Facts struct {
+	// Content is the hash of what they are of, empty for the runner's own.
+	Content string
 	// Answers is the finding of BackendAnswers, zero before the first probe.
 	Answers          conditions.Finding
 	Server           *v1alpha1.ServerInfo
@@ -71,13 +74,13 @@ func (r *Runner) reportOutcome(ctx context.Context, w snapshot, f conditions.Fin
 
 // report states what this runner knows. applied is the finding of BackendApplied, zero where that is not stated.
 func (r *Runner) report(ctx context.Context, server kinds.Object, applied conditions.Finding) error {
-	answers := r.answers(server)
+	says := r.says(server)
 	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(
-		r.runtime(server).WithPhase(conditions.RunnerPhaseOf(applied, answers)))
+		r.runtime(server, says).WithPhase(conditions.RunnerPhaseOf(applied, says.Answers)))
 	if applied.Status != "" {
 		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendApplied, applied))
 	}
-	status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, answers))
+	status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, says.Answers))
 	return r.applyAs(ctx, kinds.Of(server).ReportManager, server, kinds.Status(server, status))
 }
 
@@ -100,12 +103,14 @@ func observedGeneration(server kinds.Object, conditionType string, f conditions.
 	return server.GetGeneration()
 }
 
-func (r *Runner) runtime(server kinds.Object) *v1alpha1ac.RuntimeStatusApplyConfiguration {
-	facts := r.mergedFacts(server)
+func (r *Runner) runtime(server kinds.Object, facts Facts) *v1alpha1ac.RuntimeStatusApplyConfiguration {
 	runtime := v1alpha1ac.RuntimeStatus().
 		WithServerUID(r.Run.Server.UID).
 		WithGeneration(r.mine().Generation).
 		WithProtocolVersions(facts.ProtocolVersions...)
+	if facts.Content != "" {
+		runtime.WithBackendHash(facts.Content)
+	}
 	runtime.Tools, runtime.Prompts, runtime.Resources = facts.Tools, facts.Prompts, facts.Resources
 	if facts.Server != nil {
 		runtime.WithServer(v1alpha1ac.ServerInfo().WithName(facts.Server.Name))
@@ -160,36 +165,70 @@ func (r *Runner) candidate(server kinds.Object) *v1alpha1ac.CandidateStatusApply
 	return candidate
 }
 
-// mergedFacts prefers new facts to reported ones, so that two replicas with different facts do not write alternately.
-// If nothing is reported, since a replica without facts wrote on an old view, known facts are stated again. Facts of
-// another generation do not count.
-func (r *Runner) mergedFacts(server kinds.Object) Facts {
-	if reported(server, r) && (!r.pendingReport || r.learned.empty()) {
-		s := server.GetProxyStatus().Runtime
-		stands := Facts{
-			Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts,
-			Resources: s.Resources,
-		}
-		if !stands.empty() {
-			return stands
-		}
+// stands is what is reported: of what this runner says it is, by whichever generation, and of other content by this
+// generation alone. That this generation answers callers only its own runners can say, but of what gets the calls
+// beside its content.
+func (r *Runner) stands(server kinds.Object) (stands Facts) {
+	status, own := server.GetProxyStatus(), r.Run.Rendering.Backend
+	runtime := status.Runtime
+	if runtime == nil || runtime.ServerUID != r.Run.Server.UID {
+		return Facts{}
 	}
-	return r.learned
+	said := runtime.BackendHash
+	if reported(server, r) {
+		said = cmp.Or(said, own)
+	} else if said == "" || said != r.content {
+		return Facts{}
+	}
+	stands = Facts{
+		Content: said, Server: runtime.Server, ProtocolVersions: runtime.ProtocolVersions, Tools: runtime.Tools,
+		Prompts: runtime.Prompts, Resources: runtime.Resources,
+	}
+	answers := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackendAnswers)
+	if answers != nil && (reported(server, r) || said != own) {
+		stands.Answers = conditions.Restate(answers)
+	}
+	return stands
 }
 
-// answers is whether MCP answers for this content. New facts replace what is reported, once. Of two replicas with
-// different facts the last one wins, and a success wins over a failure.
-func (r *Runner) answers(server kinds.Object) conditions.Finding {
-	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendAnswers)
-	news := r.learned.Answers
-	if stands == nil || !reported(server, r) {
-		stands = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAsked, Message: r.notAsked()}
+// says is what this runner reports of what gets the calls. New facts replace what is reported, once, so that two replicas
+// with different facts do not write alternately: the last one wins, and a success wins over a failure. Until something
+// is known of what gets the calls since a moment ago, what was before stands, with its name.
+func (r *Runner) says(server kinds.Object) (says Facts) {
+	says = r.stands(server)
+	news := r.learned
+	if news.Content != r.content {
+		news = Facts{}
 	}
-	succeeds := news.Status == metav1.ConditionTrue && stands.Status != metav1.ConditionTrue
-	if news.Status != "" && (r.pendingReport || succeeds || stands.Status == metav1.ConditionUnknown) {
-		return news
+	if says.Content != r.content {
+		if news.Answers.Status == "" && news.empty() && reported(server, r) {
+			return says
+		}
+		says = Facts{Content: r.content}
 	}
-	return conditions.Restate(stands)
+	if !news.empty() && (r.pendingReport || says.empty()) {
+		answers := says.Answers
+		says = news
+		says.Answers = answers
+	}
+	succeeds := news.Answers.Status == metav1.ConditionTrue && says.Answers.Status != metav1.ConditionTrue
+	isUnknown := says.Answers.Status == "" || says.Answers.Status == metav1.ConditionUnknown
+	switch {
+	case news.Answers.Status != "" && (r.pendingReport || succeeds || isUnknown):
+		says.Answers = news.Answers
+	case says.Answers.Status == "":
+		says.Answers = conditions.Finding{
+			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAsked, Message: r.notAsked(),
+		}
+	}
+	return says
+}
+
+// knowsMore reports whether what gets the calls has answered this runner before, and fares otherwise now than is reported
+// of it. A proxy that had no answer yet is not one that callers reach.
+func (r *Runner) knowsMore(server kinds.Object) bool {
+	news := r.learned.Answers.Status
+	return news != "" && r.learned.Content == r.content && r.heard == r.content && r.stands(server).Answers.Status != news
 }
 
 func (r *Runner) notAsked() string {

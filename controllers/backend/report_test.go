@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -74,5 +75,85 @@ func TestAConditionSpeaksOfAGenerationThatWas(t *testing.T) {
 		if got := observedGeneration(server, "BackendAnswers", said); got != tc.want {
 			t.Errorf("%s: it speaks of %d, want %d", name, got, tc.want)
 		}
+	}
+}
+
+// Of content that gets the calls beside the runner's own it says whether it answers, under its hash, and of what gets
+// them since a moment ago nothing before that is known.
+func TestWhatIsSaidOfWhatServesBesideTheRunnersContent(t *testing.T) {
+	yes, no := conditions.True("Answers", ""), conditions.False("NotAnswering", "no")
+	unknown := conditions.Finding{Status: metav1.ConditionUnknown, Reason: "NotAsked", Message: (&Runner{}).notAsked()}
+	for name, tc := range map[string]struct {
+		serves string
+		// generation reported stands of content.
+		generation int64
+		content    string
+		stands     conditions.Finding
+		learned    Facts
+		told       bool
+		want       conditions.Finding
+		of         string
+		knowsMore  bool
+	}{
+		"what earlier runners said stands":       {"a", 2, "a", yes, Facts{}, false, yes, "a", false},
+		"and what they said of a failure":        {"a", 2, "a", no, Facts{}, false, no, "a", false},
+		"what they said of other content is not": {"a", 2, "x", yes, Facts{}, false, unknown, "a", false},
+		"nor where they say not of which":        {"a", 2, "", yes, Facts{}, false, unknown, "a", false},
+		"it answers, as they said":               {"a", 2, "a", yes, Facts{Content: "a", Answers: yes}, false, yes, "a", false},
+		"it answers again":                       {"a", 2, "a", no, Facts{Content: "a", Answers: yes}, false, yes, "a", true},
+		"it has stopped to answer":               {"a", 3, "a", yes, Facts{Content: "a", Answers: no}, false, no, "a", false},
+		"a replica has told so":                  {"a", 3, "a", no, Facts{Content: "x", Answers: yes}, false, no, "a", false},
+		"it gets the calls, and was not asked":   {"b", 3, "a", yes, Facts{Content: "a", Answers: no}, true, yes, "a", false},
+		"it gets them, and answers":              {"b", 3, "a", yes, Facts{Answers: yes}, true, yes, "b", false},
+		"it gets them, and does not answer":      {"b", 3, "a", yes, Facts{Answers: no}, true, no, "b", false},
+		"it gave them back":                      {"a", 3, "", no, Facts{Answers: no}, true, no, "b", false},
+		"its own runners asked before":           {"b", 2, "b", yes, Facts{}, false, unknown, "b", false},
+	} {
+		r := runner(t)
+		r.content = tc.serves
+		r.Learn(tc.learned)
+		r.pendingReport = r.pendingReport && !tc.told
+		s := server(r, func(s *v1alpha1.MCPServer) {
+			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: tc.generation, BackendHash: tc.content}
+			s.Status.Conditions = []metav1.Condition{{
+				Type: v1alpha1.ConditionBackendAnswers, Status: tc.stands.Status, Reason: tc.stands.Reason,
+				Message: tc.stands.Message,
+			}}
+		})
+		got := r.says(s)
+		if diff := cmp.Diff(tc.want, got.Answers); diff != "" || got.Content != tc.of {
+			t.Errorf("%s: of %q (-want +got):\n%s", name, got.Content, diff)
+		}
+		if r.knowsMore(s) != tc.knowsMore {
+			t.Errorf("%s: it knows more: %t", name, !tc.knowsMore)
+		}
+	}
+}
+
+// From the first question without an answer what a replica has learned counts no more against what another one has
+// reported, until there is an answer: a hang is said once.
+func TestASuccessCountsOverAFailureOnlyWhileItIsOne(t *testing.T) {
+	yes, no := conditions.True("Answers", ""), conditions.False("NotAnswering", "no")
+	r := runner(t)
+	says := func(stands conditions.Finding) conditions.Finding {
+		return r.says(server(r, func(s *v1alpha1.MCPServer) {
+			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, BackendHash: "b"}
+			s.Status.Conditions = []metav1.Condition{{
+				Type: v1alpha1.ConditionBackendAnswers, Status: stands.Status, Reason: stands.Reason, Message: stands.Message,
+			}}
+		})).Answers
+	}
+	r.Learn(Facts{Answers: yes, Tools: new(int32(1))})
+	r.pendingReport = false
+	if got := says(no); got != yes {
+		t.Errorf("of a backend that answers it says %v", got)
+	}
+	r.Learn(Facts{})
+	if got := says(no); got != no || says(yes) != yes || r.learned.Tools == nil || r.pendingReport {
+		t.Errorf("after a question without an answer it says %v, and knows %+v", got, r.learned)
+	}
+	r.Learn(Facts{Answers: yes})
+	if got := says(no); got != yes {
+		t.Errorf("of one that answers again it says %v", got)
 	}
 }

@@ -7,11 +7,13 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,9 +54,13 @@ type Runner struct {
 	stored map[string]runconfig.RunConfig
 	// rendered are the StatefulSets, by what they were rendered from: the last one of each slot.
 	rendered map[rendering]*appsv1ac.StatefulSetApplyConfiguration
-	// learned are the last facts; pendingReport means that they are not reported yet.
+	// content is the hash of that of which this pass says whether it answers.
+	content string
+	// learned are the last facts; pendingReport means that they are not reported yet. heard is the content that has
+	// answered this runner.
 	learned        Facts
 	pendingReport  bool
+	heard          string
 	messageChanged time.Time
 	// candidateSeen is what was last seen of the content as a candidate, nil for nothing yet of pods that started;
 	// pendingCandidate: it is not reported yet. rollout is the id of that to which it belongs.
@@ -84,8 +90,10 @@ type Report struct {
 	Again time.Duration
 	// Written are the writes that repaired a field conflict, took an object over, or were changed by admission.
 	Written []apply.Outcome
-	// Start is the start of the backend that runs now, zero while none does.
+	// Start is the start of the runner's own content that runs now, zero while none does, or it drains.
 	Start Start
+	// Serving is that of what gets the calls, where that is other content.
+	Serving Serving
 	// Standing is what proxies route by.
 	Standing Standing
 }
@@ -114,8 +122,19 @@ func (r *Runner) mine() revision.Revision {
 	return revision.Revision{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
 }
 
-// Learn takes facts from the backend. The next pass reports them.
-func (r *Runner) Learn(facts Facts) { r.learned, r.pendingReport = facts, true }
+// Learn takes facts from the backend. The next pass reports them. Facts without a finding say that a question had no
+// answer: what was learned before counts no more against what another replica has reported.
+func (r *Runner) Learn(facts Facts) {
+	facts.Content = cmp.Or(facts.Content, r.Run.Rendering.Backend)
+	if facts.Answers.Status == "" && facts.empty() {
+		r.learned.Answers = conditions.Finding{}
+		return
+	}
+	if facts.Answers.Status == metav1.ConditionTrue {
+		r.heard = facts.Content
+	}
+	r.learned, r.pendingReport = facts, true
+}
 
 // LearnCandidate takes what was seen of the runner's content while that is a candidate. The next pass reports it, and
 // states the hash. Where nothing could be compared, the tools that the last comparison did not find are lost still.
@@ -164,7 +183,7 @@ func (r *Runner) attempt(ctx context.Context, reader client.Reader, live bool) (
 	if err != nil {
 		return Report{}, err
 	}
-	r.standing = r.standingOf(w)
+	r.standing, r.content = r.standingOf(w), r.Run.Rendering.Backend
 	if why := r.skipReason(w); why != "" {
 		return Report{Waiting: why}, nil
 	}
@@ -182,7 +201,8 @@ func (r *Runner) reportRemote(ctx context.Context, w snapshot) (Report, error) {
 	if err := r.announce(ctx, w); err != nil {
 		return Report{Waiting: notReported}, unlessGone(err)
 	}
-	report := Report{Finding: r.answers(w.owner), Start: Start{UID: w.owner.GetUID(), Revision: r.mine().Hash}}
+	start := Start{UID: w.owner.GetUID(), Revision: r.mine().Hash}
+	report := Report{Finding: r.says(w.owner).Answers, Start: start}
 	return report, unlessGone(r.reportOutcome(ctx, w, conditions.Finding{}))
 }
 
@@ -194,10 +214,14 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 	if p.rollout != r.rollout {
 		r.rollout, r.candidateSeen, r.pendingCandidate, r.compared = p.rollout, nil, false, v1alpha1.CandidateStatus{}
 	}
+	r.content = p.content(r.Run)
 	if p.own == 0 {
 		return r.wait(ctx, w, p, live)
 	}
-	start := r.started(w.slots[p.own].statefulSet)
+	var start Start
+	if p.serves == nil || p.rollout != "" {
+		start = started(w.slots[p.own].statefulSet, r.Run.Rendering.Backend)
+	}
 	if start != (Start{}) {
 		start.Rollout, start.Dropped = p.rollout, r.dropped
 	} else if p.rollout != "" {
@@ -225,23 +249,58 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 			finding = keeps
 		}
 	}
-	report, err := Report{Decision: decision, Finding: finding, Start: start}, errors.Join(err, kept)
+	report, err := Report{Decision: decision, Finding: finding, Start: start, Serving: r.serving(w, p)},
+		errors.Join(err, kept)
 	if finding.Reason == "" {
 		return report, err
 	}
 	return report, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, finding)))
 }
 
-// wait keeps what is not the runner's own while that has no slot. It reports if it cannot, or has reported before: so
-// a runner whose content gets the calls goes on to keep it until other content comes. Of a rollout that has not come to
-// the backend it does not report first: then those would stand back whose content it is, which need no history.
+// wait keeps what is not the runner's own while that has no slot. It reports if it cannot, has reported before, or knows
+// more of what gets the calls than is reported: so a runner whose content gets the calls goes on to keep it until other
+// content comes. Of a rollout that has not come to the backend it does not report first: then those would stand back
+// whose content it is, which need no history.
 func (r *Runner) wait(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
 	keeps, err := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
-	if keeps.Reason == "" || (keeps.Reason == v1alpha1.ReasonApplied || p.rollout != "") && !reported(w.owner, r) {
-		return Report{Waiting: p.why}, err
+	report := Report{Serving: r.serving(w, p)}
+	if keeps.Reason == "" || (keeps.Reason == v1alpha1.ReasonApplied || p.rollout != "") &&
+		!reported(w.owner, r) && !r.knowsMore(w.owner) {
+		report.Waiting = p.why
+		return report, err
 	}
-	finding := conditions.False(v1alpha1.ReasonStandingBack, p.why+unkept(keeps))
-	return Report{Finding: finding}, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, finding)))
+	report.Finding = conditions.False(v1alpha1.ReasonStandingBack, p.why+unkept(keeps))
+	return report, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, report.Finding)))
+}
+
+// Serving is what gets the calls where that is not the runner's content.
+type Serving struct {
+	// Start is zero while nobody is to be asked.
+	Start Start
+	// Backend is how it is called.
+	Backend runconfig.Backend
+}
+
+// serving is the start of what gets the calls beside the runner's content. What a bridge costs for each question is in
+// history: where that cannot be read, it is not asked.
+func (r *Runner) serving(w snapshot, p placement) Serving {
+	if p.serves == nil {
+		return Serving{}
+	}
+	s := Serving{
+		Start:   started(w.slots[workload.Slot(p.serves.Slot)].statefulSet, p.serves.Hash),
+		Backend: r.stored[p.serves.Hash].Backend,
+	}
+	if _, known := r.stored[p.serves.Hash]; known {
+		return s
+	}
+	if p.serves.Transport != v1alpha1.TransportStreamableHTTP {
+		s.Start = Start{}
+	}
+	s.Backend = runconfig.Backend{
+		Port: p.serves.Port, Path: p.serves.Path, Transport: string(p.serves.Transport),
+	}
+	return s
 }
 
 // unkept is what a report on a runner's own content says beside of what it keeps. It is no reason of its own, since

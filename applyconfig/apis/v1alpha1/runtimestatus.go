@@ -17,6 +17,11 @@ type RuntimeStatusApplyConfiguration struct {
 	// generation is the workload generation of the content that the backend was
 	// last given. It never falls.
 	Generation *int64 `json:"generation,omitempty"`
+	// backendHash is the hash of the content that BackendAnswers, server, protocolVersions
+	// and the numbers below speak of: of status.active while that is other content than
+	// that of generation, which comes up beside it. It is absent where there is no
+	// backend, and of runners of earlier releases, which speak of the content of generation.
+	BackendHash *string `json:"backendHash,omitempty"`
 	// phase is how the workload fares as the runner sees it, for programs: BackendApplied
 	// and BackendAnswers say it in words. Runners of earlier releases state none.
 	Phase *apisv1alpha1.WorkloadPhase `json:"phase,omitempty"`
@@ -57,6 +62,14 @@ func (b *RuntimeStatusApplyConfiguration) WithServerUID(value string) *RuntimeSt
 // If called multiple times, the Generation field is set to the value of the last call.
 func (b *RuntimeStatusApplyConfiguration) WithGeneration(value int64) *RuntimeStatusApplyConfiguration {
 	b.Generation = &value
+	return b
+}
+
+// WithBackendHash sets the BackendHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BackendHash field is set to the value of the last call.
+func (b *RuntimeStatusApplyConfiguration) WithBackendHash(value string) *RuntimeStatusApplyConfiguration {
+	b.BackendHash = &value
 	return b
 }
 

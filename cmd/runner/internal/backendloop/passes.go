@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
@@ -44,15 +45,30 @@ type Loop struct {
 	// Compare asks the backend while its content is the candidate of a rollout, and tells what it saw, again where that
 	// changes for good. It ends with ctx. Nil for none.
 	Compare func(ctx context.Context, log *slog.Logger, tell func(v1alpha1.CandidateStatus))
+	// AskServing asks what gets the calls while that is other content, which is called so, and tells what it learned. Nil
+	// for nothing.
+	AskServing func(ctx context.Context, log *slog.Logger, of runconfig.Backend, tell func(backend.Facts))
 	// Observe takes note of what there is of the backend.
 	Observe func(backend.Standing)
 	Log     *slog.Logger
 
 	// live says that the runner has its clients.
-	live    atomic.Bool
-	asked   backend.Start
-	stopAsk context.CancelFunc
-	said    said
+	live         atomic.Bool
+	own, serving asking
+	said         said
+}
+
+// asking are the questions about one start of a backend.
+type asking struct {
+	start backend.Start
+	stop  context.CancelFunc // nil where nothing is asked
+}
+
+func (a *asking) end() {
+	if a.stop != nil {
+		a.stop()
+		a.stop = nil
+	}
 }
 
 // Run applies the backend and reports on it until ctx ends. Calls are served whatever becomes of it.
@@ -155,11 +171,11 @@ type said struct {
 // that failed, or left fields to another manager.
 func (l *Loop) passes(ctx context.Context, wake <-chan struct{}, keep func(map[workload.Slot]backend.Stands)) {
 	learned, pause := make(chan func()), retries()
-	l.stopAsk = func() {}
+	defer l.own.end()
+	defer l.serving.end()
 	for {
 		report, err := l.Runner.Pass(ctx)
 		if ctx.Err() != nil {
-			l.stopAsk()
 			return
 		}
 		l.Observe(backend.Standing{Slots: report.Standing.Slots}) // the rest is followed
@@ -227,19 +243,52 @@ func (l *Loop) say(report backend.Report, err error) {
 	}
 }
 
-// learn asks the backend about itself when it has started anew, as a candidate or as what gets the calls. Pods that
-// were not ready in between count as a start. What it learns is for the goroutine of the passes to tell the runner.
+// learn asks the backend about itself when it has started anew: the runner's content, as a candidate or as what gets the
+// calls, and what gets the calls beside it. Pods that were not ready in between count as a start. What it learns is for
+// the goroutine of the passes to tell the runner.
 func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- func()) {
-	if report.Start == l.asked || report.Waiting != "" && report.Start == (backend.Start{}) {
+	own, serving := report.Start, report.Serving
+	if report.Waiting != "" && own == (backend.Start{}) && serving.Start == (backend.Start{}) {
+		return // the pass has not looked
+	}
+	about(ctx, &l.own, own, learned, func(ctx context.Context, send func(func())) {
+		switch {
+		case own.Rollout == "":
+			l.Ask(ctx, l.Log, func(facts backend.Facts) {
+				send(func() { l.Runner.Learn(facts) })
+			})
+		case l.Compare != nil:
+			l.Compare(ctx, l.Log, func(seen v1alpha1.CandidateStatus) {
+				send(func() { l.Runner.LearnCandidate(seen) })
+			})
+		}
+	})
+	if l.AskServing == nil {
 		return
 	}
-	l.asked = report.Start
-	l.stopAsk()
-	if report.Start == (backend.Start{}) {
+	about(ctx, &l.serving, serving.Start, learned, func(ctx context.Context, send func(func())) {
+		l.AskServing(ctx, l.Log, serving.Backend, func(facts backend.Facts) {
+			facts.Content = serving.Start.Content
+			send(func() { l.Runner.Learn(facts) })
+		})
+	})
+}
+
+// about has a start asked about until there is another one.
+func about(
+	ctx context.Context, asked *asking, start backend.Start, learned chan<- func(),
+	ask func(ctx context.Context, send func(func())),
+) {
+	if start == asked.start {
 		return
 	}
-	ctx, l.stopAsk = context.WithCancel(ctx)
-	send := func(learn func()) {
+	asked.start = start
+	asked.end()
+	if start == (backend.Start{}) {
+		return
+	}
+	ctx, asked.stop = context.WithCancel(ctx)
+	go ask(ctx, func(learn func()) {
 		select {
 		case learned <- func() {
 			if ctx.Err() == nil { // else it is of pods that have gone
@@ -248,15 +297,5 @@ func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 		}:
 		case <-ctx.Done():
 		}
-	}
-	switch {
-	case report.Start.Rollout == "":
-		go l.Ask(ctx, l.Log, func(facts backend.Facts) {
-			send(func() { l.Runner.Learn(facts) })
-		})
-	case l.Compare != nil:
-		go l.Compare(ctx, l.Log, func(seen v1alpha1.CandidateStatus) {
-			send(func() { l.Runner.LearnCandidate(seen) })
-		})
-	}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
@@ -102,15 +103,18 @@ func TestWhenAPassIsMadeAgain(t *testing.T) {
 // A start is asked about once, as what it is: a candidate is compared until it gets the calls, or is given up.
 func TestWhatStartsIsAskedOnceAsWhatItIs(t *testing.T) {
 	var asked []string
-	var last context.Context
+	var last, beside context.Context
 	begun := make(chan struct{})
 	ask := func(ctx context.Context, what string) {
 		asked, last = append(asked, what), ctx
 		begun <- struct{}{}
 	}
 	l := Loop{
-		stopAsk: func() {},
-		Ask:     func(ctx context.Context, _ *slog.Logger, _ func(backend.Facts)) { ask(ctx, "what it is") },
+		AskServing: func(ctx context.Context, _ *slog.Logger, of runconfig.Backend, _ func(backend.Facts)) {
+			asked, beside = append(asked, "whether "+of.Path+" answers"), ctx
+			begun <- struct{}{}
+		},
+		Ask: func(ctx context.Context, _ *slog.Logger, _ func(backend.Facts)) { ask(ctx, "what it is") },
 		Compare: func(ctx context.Context, _ *slog.Logger, _ func(v1alpha1.CandidateStatus)) {
 			ask(ctx, "how it compares")
 		},
@@ -144,5 +148,27 @@ func TestWhatStartsIsAskedOnceAsWhatItIs(t *testing.T) {
 			t.Errorf("%s: asked %q, and ended %t what was asked before", step.name, asked, ends)
 		}
 	}
-	l.stopAsk()
+	l.own.end()
+	old := backend.Serving{Start: backend.Start{UID: "2", Revision: "a"}, Backend: runconfig.Backend{Path: "/old"}}
+	for _, step := range []struct {
+		name   string
+		report backend.Report
+		asks   string
+		ends   bool
+	}{
+		{"other content gets the calls", backend.Report{Waiting: "x", Serving: old}, "whether /old answers", false},
+		{"again, beside a candidate", backend.Report{Start: candidate, Serving: old}, "how it compares", false},
+		{"a pass that could not look", backend.Report{Waiting: "x"}, "", false},
+		{"the candidate gets the calls", backend.Report{Start: candidate}, "", true},
+	} {
+		asked = nil
+		l.learn(t.Context(), step.report, nil)
+		if step.asks != "" {
+			<-begun
+		}
+		if strings.Join(asked, ", ") != step.asks || (beside.Err() != nil) != step.ends {
+			t.Errorf("%s: asked %q, and ended %t what was asked of what serves", step.name, asked, beside.Err() != nil)
+		}
+	}
+	l.own.end()
 }

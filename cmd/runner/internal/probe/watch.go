@@ -59,6 +59,9 @@ func (w watching) pause() time.Duration {
 // than MCP. It returns whether the backend answers again after something else was told, with what was told first being
 // known; else it ends with ctx, or at once where nothing is to be asked.
 //
+// From the first question without an answer what it told counts no more against what another proxy tells: it tells
+// facts without a finding, and what it told before once that is so again.
+//
 // The question is server/discover, which costs a modern backend nothing. For a legacy one the proxy asks for a ping in
 // the session that it holds for the runner, and begins another only where the backend does not know that one any more.
 func (p *Prober) watch(
@@ -68,7 +71,7 @@ func (p *Prober) watch(
 	if set.period == 0 {
 		return false
 	}
-	told, failed := known, int32(0)
+	told, failed, doubts := known, int32(0), false
 	for {
 		select {
 		case <-time.After(set.pause()):
@@ -76,23 +79,33 @@ func (p *Prober) watch(
 			return false
 		}
 		found := p.once(ctx, set.within)
+		// One that lets the runner in as little as before may say so in other words.
+		bars := found.Status == metav1.ConditionTrue && told.Status == found.Status && told != answers(p.Server)
 		switch {
 		case ctx.Err() != nil:
 			return false
-		case found == told, found.Reason == "": // nothing is new, or can be known
+		case found.Reason == "": // nothing can be known
 			failed = 0
-		case found == answers(p.Server):
+		case found == answers(p.Server) && told != found:
 			return true
-		case found.Status == told.Status && found.Status == metav1.ConditionTrue && told != answers(p.Server):
-			failed = 0 // it lets the runner in as little as before, in other words
+		case found == told, bars:
+			failed = 0
+			if doubts {
+				doubts = false
+				tell(backend.Facts{Answers: told})
+			}
 		default:
 			if failed++; failed < set.failures {
+				if !doubts && told.Status == metav1.ConditionTrue {
+					doubts = true
+					tell(backend.Facts{})
+				}
 				continue
 			}
 			if found.Status != metav1.ConditionTrue {
 				logger.Info("the backend does not answer MCP any more", "detail", found.Message)
 			}
-			told, failed = found, 0
+			told, failed, doubts = found, 0, false
 			tell(backend.Facts{Answers: found})
 		}
 	}
