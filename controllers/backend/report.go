@@ -118,7 +118,7 @@ func (r *Runner) runtime(server kinds.Object, facts Facts) *v1alpha1ac.RuntimeSt
 			runtime.Server.WithVersion(facts.Server.Version)
 		}
 	}
-	runtime.Candidate = r.candidate(server)
+	runtime.Candidate = r.candidate(server, facts.Content)
 	return runtime
 }
 
@@ -130,14 +130,16 @@ const (
 
 // candidate is what was seen of the runner's content, while a rollout checks it. Before, what an earlier attempt has
 // seen goes, so that the check is of this one. As with facts, what a replica has reported stands until there is news:
-// two do not write alternately.
-func (r *Runner) candidate(server kinds.Object) *v1alpha1ac.CandidateStatusApplyConfiguration {
+// two do not write alternately. Once it has the calls that goes with the report on how it answers them: each write of a
+// report wakes the operator. of is the content on which that is.
+func (r *Runner) candidate(server kinds.Object, of string) *v1alpha1ac.CandidateStatusApplyConfiguration {
 	status, mine, seen := statusOf(server), r.Run.Rendering.Backend, r.candidateSeen
-	if status.Rollout == nil || status.Rollout.Target.Hash != mine || workload.Switched(status) ||
+	switched := workload.Switched(status)
+	if status.Rollout == nil || status.Rollout.Target.Hash != mine || switched && of == mine ||
 		!begun(status.Rollout, stepCheck) {
 		return nil
 	}
-	if stands := status.Runtime; reported(server, r) && !r.pendingCandidate && stands.Candidate != nil &&
+	if stands := status.Runtime; reported(server, r) && (!r.pendingCandidate || switched) && stands.Candidate != nil &&
 		stands.Candidate.Hash == mine {
 		seen = stands.Candidate
 	}
@@ -224,11 +226,14 @@ func (r *Runner) says(server kinds.Object) (says Facts) {
 	return says
 }
 
-// knowsMore reports whether what gets the calls has answered this runner before, and fares otherwise now than is reported
-// of it. A proxy that had no answer yet is not one that callers reach.
+// knowsMore reports whether what gets the calls has answered this runner before, and now does not answer, or does though
+// it is reported that it does not. A proxy that had no answer yet is not one that callers reach.
 func (r *Runner) knowsMore(server kinds.Object) bool {
-	news := r.learned.Answers.Status
-	return news != "" && r.learned.Content == r.content && r.heard == r.content && r.stands(server).Answers.Status != news
+	if r.learned.Content != r.content || r.heard != r.content {
+		return false
+	}
+	news, stands := r.learned.Answers.Status, r.stands(server).Answers.Status
+	return news == metav1.ConditionFalse && stands != news || news == metav1.ConditionTrue && stands == metav1.ConditionFalse
 }
 
 func (r *Runner) notAsked() string {

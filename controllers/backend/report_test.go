@@ -93,24 +93,28 @@ func TestWhatIsSaidOfWhatServesBesideTheRunnersContent(t *testing.T) {
 		told       bool
 		want       conditions.Finding
 		of         string
+		heard      string
 		knowsMore  bool
 	}{
-		"what earlier runners said stands":       {"a", 2, "a", yes, Facts{}, false, yes, "a", false},
-		"and what they said of a failure":        {"a", 2, "a", no, Facts{}, false, no, "a", false},
-		"what they said of other content is not": {"a", 2, "x", yes, Facts{}, false, unknown, "a", false},
-		"nor where they say not of which":        {"a", 2, "", yes, Facts{}, false, unknown, "a", false},
-		"it answers, as they said":               {"a", 2, "a", yes, Facts{Content: "a", Answers: yes}, false, yes, "a", false},
-		"it answers again":                       {"a", 2, "a", no, Facts{Content: "a", Answers: yes}, false, yes, "a", true},
-		"it has stopped to answer":               {"a", 3, "a", yes, Facts{Content: "a", Answers: no}, false, no, "a", false},
-		"a replica has told so":                  {"a", 3, "a", no, Facts{Content: "x", Answers: yes}, false, no, "a", false},
-		"it gets the calls, and was not asked":   {"b", 3, "a", yes, Facts{Content: "a", Answers: no}, true, yes, "a", false},
-		"it gets them, and answers":              {"b", 3, "a", yes, Facts{Answers: yes}, true, yes, "b", false},
-		"it gets them, and does not answer":      {"b", 3, "a", yes, Facts{Answers: no}, true, no, "b", false},
-		"it gave them back":                      {"a", 3, "", no, Facts{Answers: no}, true, no, "b", false},
-		"its own runners asked before":           {"b", 2, "b", yes, Facts{}, false, unknown, "b", false},
+		"what earlier runners said stands":       {"a", 2, "a", yes, Facts{}, false, yes, "a", "a", false},
+		"and what they said of a failure":        {"a", 2, "a", no, Facts{}, false, no, "a", "a", false},
+		"what they said of other content is not": {"a", 2, "x", yes, Facts{}, false, unknown, "a", "a", false},
+		"nor where they say not of which":        {"a", 2, "", yes, Facts{}, false, unknown, "a", "a", false},
+		"it answers, as they said":               {"a", 2, "a", yes, Facts{Content: "a", Answers: yes}, false, yes, "a", "a", false},
+		"it answers again":                       {"a", 2, "a", no, Facts{Content: "a", Answers: yes}, false, yes, "a", "a", true},
+		"it has stopped to answer":               {"a", 3, "a", yes, Facts{Content: "a", Answers: no}, false, no, "a", "a", true},
+		"a replica has told so":                  {"a", 3, "a", no, Facts{Content: "x", Answers: yes}, false, no, "a", "a", false},
+		"it gets the calls, and was not asked":   {"b", 3, "a", yes, Facts{Content: "a", Answers: no}, true, yes, "a", "a", false},
+		"it gets them, and answers":              {"b", 3, "a", yes, Facts{Answers: yes}, true, yes, "b", "a", false},
+		"it gets them, and does not answer":      {"b", 3, "a", yes, Facts{Answers: no}, true, no, "b", "a", false},
+		"it gave them back":                      {"a", 3, "", no, Facts{Answers: no}, true, no, "b", "a", false},
+		"its own runners asked before":           {"b", 2, "b", yes, Facts{}, false, unknown, "b", "a", false},
+		"it never answered this runner":          {"a", 2, "a", yes, Facts{Content: "a", Answers: no}, false, no, "a", "", false},
+		"it answered, and stopped to":            {"a", 2, "a", yes, Facts{Content: "a", Answers: no}, false, no, "a", "a", true},
+		"nobody had asked it":                    {"a", 2, "x", no, Facts{Content: "a", Answers: yes}, false, yes, "a", "", false},
 	} {
 		r := runner(t)
-		r.content = tc.serves
+		r.content, r.heard = tc.serves, tc.heard
 		r.Learn(tc.learned)
 		r.pendingReport = r.pendingReport && !tc.told
 		s := server(r, func(s *v1alpha1.MCPServer) {

@@ -122,6 +122,25 @@ func TestWhatARolloutSays(t *testing.T) {
 			if stated == (name == "nobody asks for it") || stated && f.Status != metav1.ConditionTrue {
 				t.Errorf("Available is %v", f)
 			}
+			other := s
+			other.server = s.server.DeepCopy()
+			unanswering("another")(&other)
+			if f, stated := other.says(nil)[v1alpha1.ConditionAvailable]; stated && f.Status != metav1.ConditionTrue {
+				t.Errorf("while other content hangs Available is %v", f)
+			}
+			serving := s
+			serving.server = s.server.DeepCopy()
+			unanswering(s.server.Status.Active.Hash)(&serving)
+			found = serving.says(nil)
+			f, stated = found[v1alpha1.ConditionAvailable]
+			if stated && (f.Status != metav1.ConditionFalse || f.Reason != v1alpha1.ReasonNotAnswering ||
+				!strings.HasPrefix(f.Message, "calls go to content backend-") || !strings.HasSuffix(f.Message, "it hangs")) {
+				t.Errorf("while the incumbent hangs Available is %v", f)
+			}
+			if held := found[v1alpha1.ConditionReady]; held.Reason == v1alpha1.ReasonRolloutHeld &&
+				!strings.Contains(held.Message, "does not answer") {
+				t.Errorf("while the incumbent hangs Ready is %v", held)
+			}
 			s.world.Backend.Status.ReadyReplicas, s.world.Pods = 0, s.world.Pods[:1]
 			found = s.says(nil)
 			f, stated = found[v1alpha1.ConditionAvailable]
@@ -133,6 +152,14 @@ func TestWhatARolloutSays(t *testing.T) {
 				t.Errorf("with no pod of the incumbent Ready is %v", ready)
 			}
 		})
+	}
+}
+
+// unanswering has a runner report that content does not answer.
+func unanswering(hash string) edit {
+	return func(s *scene) {
+		answered(metav1.ConditionFalse, v1alpha1.ReasonNotAnswering, "it hangs")(s)
+		s.server.Status.Runtime.BackendHash = hash
 	}
 }
 

@@ -134,6 +134,14 @@ func TestWhichClaimsAreSuccessive(t *testing.T) {
 				s.server.Status.Runtime.ProtocolVersions = []string{"2025-11-25"}
 			},
 		}, v1alpha1.StrategySuccessive},
+		"the backend answers no MCP, as runners of other content say": {[]edit{
+			unclaimed, unanswering(digestOf(older).Backend),
+		}, ""},
+		"other content than gets the calls hangs": {[]edit{unclaimed, unanswering("other")}, v1alpha1.StrategySuccessive},
+		"the backend has answered, and hangs, as runners of other content say": {[]edit{
+			unclaimed, unanswering(digestOf(older).Backend),
+			func(s *scene) { s.server.Status.Runtime.ProtocolVersions = []string{"2025-11-25"} },
+		}, v1alpha1.StrategySuccessive},
 		"other content answers no MCP": {[]edit{
 			unclaimed, answered(metav1.ConditionFalse, v1alpha1.ReasonNotMCP, ""),
 			func(s *scene) {

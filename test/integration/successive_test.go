@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -220,6 +221,52 @@ var _ = Describe("New content beside what serves", func() {
 		})
 		Expect(again.Spec.Template).To(Equal(first.Spec.Template))
 		Expect(again.Annotations).To(Equal(first.Annotations))
+	})
+
+	It("says while it is held, and after it has failed, whether what serves answers", func() {
+		op, runners := followed(s, successive+"\nproxy: {replicas: 2}")
+		before := atRest(s, "echo")
+		hash := before.Status.Active.Hash
+		available := func(status metav1.ConditionStatus, reason string) *v1alpha1.MCPServer {
+			GinkgoHelper()
+			live := serverOf(s, "echo")
+			s.Await(live, "Available is "+string(status), func() error {
+				c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionAvailable)
+				if c == nil || c.Status != status || c.Reason != reason {
+					return fmt.Errorf("it is %+v; Ready says %s", c, readyMessage(live))
+				}
+				return nil
+			})
+			return live
+		}
+		hangs := conditions.False(v1alpha1.ReasonNotAnswering, "the backend hangs")
+		for _, reason := range []string{v1alpha1.ReasonRolloutHeld, v1alpha1.ReasonRolloutFailed} {
+			if reason == v1alpha1.ReasonRolloutHeld {
+				runners.SeeCandidates(v1alpha1.CandidateStatus{Answers: true, Lost: 1, LostTools: []string{"search"}})
+				s.Apply(git, server("echo", successive+"\nproxy: {replicas: 2}\nargs: [two]"))
+			} else {
+				image := "registry.example.com/" + s.Namespace + ":bad"
+				plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
+				s.Apply(git, kit.Server("echo", image, successive+"\nproxy: {replicas: 2}\nprogressDeadlineSeconds: 15"))
+			}
+			live := notReady(s, "echo", reason)
+			Expect(isAvailable(live)).To(BeTrue())
+			Expect(live.Status.Runtime.BackendHash).To(Equal(hash))
+			quiet(op)
+			mark, runnersMark := op.requests.Mark(), runners.Requests.Mark()
+			runners.Answer(hash, hangs)
+			live = available(metav1.ConditionFalse, v1alpha1.ReasonNotAnswering)
+			Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionAvailable).Message).To(
+				And(ContainSubstring(hash[:10]), HaveSuffix("the backend hangs")))
+			notReady(s, "echo", reason)
+			quiet(op)
+			runners.Answer(hash, kit.Answers)
+			live = available(metav1.ConditionTrue, v1alpha1.ReasonReady)
+			quiet(op)
+			Expect(live.Status.Active).To(Equal(before.Status.Active))
+			writes := append(op.writes(mark).Accepted(), runners.Requests.Since(runnersMark).Writes().Accepted()...)
+			Expect(len(writes)).To(BeNumerically("<=", 8), writes.String()) // two of runners and two of the operator, each way
+		}
 	})
 
 	It("is cancelled when the server is suspended, and begins anew when that resumes", func() {

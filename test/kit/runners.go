@@ -53,6 +53,8 @@ type Runners struct {
 	running map[types.NamespacedName]*run
 	// candidate is what runners see of content that gets no calls yet, nil for nothing.
 	candidate *v1alpha1.CandidateStatus
+	// answers is what runners learn of content by its hash where that is not Answers.
+	answers map[string]conditions.Finding
 }
 
 // run is one runner, in one pod.
@@ -67,6 +69,9 @@ type run struct {
 	seen *v1alpha1.CandidateStatus
 	// seenIn is the rollout in which that was.
 	seenIn string
+	// asked is what gets the calls, and learned what the runner learned of it.
+	asked   backend.Start
+	learned conditions.Finding
 }
 
 // RunProxies starts runners for the test's namespace, and for more, until the test ends.
@@ -205,10 +210,43 @@ func (r *Runners) pass(key types.NamespacedName) error {
 		running.runner.LearnCandidate(*candidate)
 		r.queue.Add(key)
 	}
+	r.learn(key, running, report)
 	if errors.Is(err, ErrDead) {
 		r.bury(key, running)
 	}
 	return err
+}
+
+// learn has a runner learn whether what gets the calls answers, its own content or other.
+func (r *Runners) learn(key types.NamespacedName, running *run, report backend.Report) {
+	serves := report.Serving.Start
+	if serves == (backend.Start{}) && report.Start.Rollout == "" {
+		serves = report.Start
+	}
+	r.mu.Lock()
+	answers, otherwise := r.answers[serves.Content]
+	r.mu.Unlock()
+	if !otherwise {
+		answers = Answers
+	}
+	if serves == (backend.Start{}) || serves == running.asked && answers == running.learned {
+		return
+	}
+	running.asked, running.learned = serves, answers
+	running.runner.Learn(backend.Facts{Content: serves.Content, Answers: answers})
+	r.queue.Add(key)
+}
+
+// Answer is what runners learn from now on of content with this hash while that gets the calls. At first it answers.
+func (r *Runners) Answer(hash string, answers conditions.Finding) {
+	r.env.Helper()
+	r.mu.Lock()
+	if r.answers == nil {
+		r.answers = map[string]conditions.Finding{}
+	}
+	r.answers[hash] = answers
+	r.mu.Unlock()
+	r.Again()
 }
 
 // bury lets the pod's next pass begin with a new runner.

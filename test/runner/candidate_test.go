@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -68,6 +69,10 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 		t.Errorf("while what gets the calls is silent %d reports, and of what was lost %v", n, candidate())
 	}
 	x.plan(x.candidate, x.rolls("Acknowledge"))
+	if n := reports(x.steps) + reports(replica); n != 0 {
+		t.Errorf("after the switch, before it was asked, %d reports", n)
+	}
+	x.runner.Learn(backend.Facts{Answers: kit.Answers})
 	if n := reports(x.steps) + reports(replica); n != 1 || candidate() != nil {
 		t.Errorf("after the switch %d reports, and %v", n, candidate())
 	}

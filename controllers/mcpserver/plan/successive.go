@@ -66,12 +66,10 @@ func (m *maker) serves() bool {
 		!m.answersNoMCP(backend.Hash)
 }
 
-// answersNoMCP reports whether the content with a hash has never answered MCP, as its runner says: pods are ready once
+// answersNoMCP reports whether the content with a hash has never answered MCP, as a runner says: pods are ready once
 // their port listens. What has answered may be busy.
 func (m *maker) answersNoMCP(hash string) bool {
-	claim, runtime := m.s.Last.Claim, m.s.Last.Runtime
-	return m.s.Last.Answers == snapshot.Fails && claim != nil && claim.BackendHash == hash &&
-		runtime != nil && runtime.Generation == claim.Generation && len(runtime.ProtocolVersions) == 0
+	return m.s.Last.AnswersOf(hash) == snapshot.Fails && len(m.s.Last.Runtime.ProtocolVersions) == 0
 }
 
 // advance says which content gets the calls, and how far a rollout is. It is stated also where nothing has changed,
@@ -264,6 +262,11 @@ func (p *Plan) waitsSince() time.Time {
 
 // IncumbentServes reports whether calls are served by the content that gets them.
 func (p *Plan) IncumbentServes(s *snapshot.Snapshot) bool {
+	return p.IncumbentIsReady(s) && !s.ActiveFails()
+}
+
+// IncumbentIsReady reports whether calls find a pod of the proxy, and of the content that gets them.
+func (p *Plan) IncumbentIsReady(s *snapshot.Snapshot) bool {
 	backend := s.Backend()
 	return (s.Proxy().Available || s.Pods.Ready(workload.ComponentProxy)) && backend.Claimable() &&
 		(backend.Ready || s.Pods.Ready(s.Active.Component()))

@@ -186,7 +186,7 @@ func (m *maker) ready(halt Halt) (Ready, *conditions.Finding) {
 			return PodsFail, f
 		}
 		return Unavailable, nil
-	case m.answers() != snapshot.Done:
+	case m.answers(m.Digest.Backend) != snapshot.Done:
 		return m.moving()
 	case m.waitsFor != nil && m.s.Last.Phase == v1alpha1.PhaseRefused &&
 		slices.ContainsFunc(m.s.Configs.Turns, rollout.Turn.StaysRefused):
@@ -205,7 +205,7 @@ func (m *maker) moving() (Ready, *conditions.Finding) {
 	switch {
 	case m.runnerFails():
 		return RunnerFails, nil
-	case m.answers() == snapshot.Fails:
+	case m.answers(m.Digest.Backend) == snapshot.Fails:
 		return NoAnswer, nil
 	// The first content is starting until it is ready, whatever of it is there.
 	case m.s.Object.GetProxyStatus().URL == "" || m.s.Last.Phase == v1alpha1.PhaseStarting:
@@ -244,7 +244,7 @@ func (m *maker) complete() bool {
 	if m.kept != nil {
 		hash = m.s.Backend().Hash
 	}
-	return m.rolledOut(hash, false) && m.available() && m.answers() == snapshot.Done
+	return m.rolledOut(hash, false) && m.available() && m.answers(hash) == snapshot.Done
 }
 
 // runnerFails reports whether something keeps the runner from applying the backend of the target.
@@ -253,13 +253,20 @@ func (m *maker) runnerFails() bool {
 	return m.s.Last.Applied == snapshot.Fails && m.s.Last.HasClaimed(m.Target)
 }
 
-// answers is whether MCP has answered for the target, as the runner says.
-func (m *maker) answers() snapshot.RunnerState {
+// answers is whether MCP answers with the target, of which the backend has this hash, as a runner of it says. What has
+// got the calls since a moment ago has answered its check.
+func (m *maker) answers(hash string) snapshot.RunnerState {
 	runtime := m.s.Last.Runtime
 	if runtime == nil || !m.s.Last.HasClaimed(m.Target) || runtime.Generation < m.Target.Generation {
 		return snapshot.Unsaid
 	}
-	return m.s.Last.Answers
+	if runtime.BackendHash == "" || runtime.BackendHash == hash {
+		return m.s.Last.Answers
+	}
+	if checked := runtime.Candidate; checked != nil && checked.Hash == hash && checked.Answers {
+		return snapshot.Done
+	}
+	return snapshot.Unsaid
 }
 
 func haltOf(s *snapshot.Snapshot) Halt {

@@ -114,10 +114,13 @@ func leaves(s *snapshot.Snapshot) string {
 
 // unserved is what is added where what has the calls does not serve while new content waits for a person.
 func unserved(s *snapshot.Snapshot, made plan.Plan) string {
-	if made.IncumbentServes(s) {
-		return ""
+	switch {
+	case !made.IncumbentIsReady(s):
+		return ". Meanwhile no calls are served: the content that has them has no ready pod, or no proxy is ready"
+	case s.ActiveFails():
+		return ". Meanwhile no calls are served: the content that has them does not answer, as the condition Available says"
 	}
-	return ". Meanwhile no calls are served: the content that has them has no ready pod, or no proxy is ready"
+	return ""
 }
 
 // available says, while new content comes up beside what serves, whether that serves; nil at any other time, and of a
@@ -127,13 +130,17 @@ func available(s *snapshot.Snapshot, made plan.Plan) *conditions.Finding {
 	if !made.Rollout.IsServedByOther() || active == nil || made.Verdict.Halt != plan.Runs {
 		return nil
 	}
-	if !made.IncumbentServes(s) {
-		return new(conditions.False(v1alpha1.ReasonUnavailable, fmt.Sprintf(
-			"no pod of the proxy is ready, or none of the backend with content %s (generation %d), which has the calls",
-			short(active.Hash), active.Generation)))
+	named := fmt.Sprintf("content %s (generation %d)", short(active.Hash), active.Generation)
+	switch {
+	case !made.IncumbentIsReady(s):
+		return new(conditions.False(v1alpha1.ReasonUnavailable,
+			"no pod of the proxy is ready, or none of the backend with "+named+", which has the calls"))
+	case s.ActiveFails():
+		answers := conditions.Restate(s.Last.BackendAnswers)
+		answers.Message = "calls go to " + named + ", and " + answers.Message
+		return &answers
 	}
-	return new(conditions.True(v1alpha1.ReasonReady,
-		fmt.Sprintf("calls are served by content %s (generation %d)", short(active.Hash), active.Generation)))
+	return new(conditions.True(v1alpha1.ReasonReady, "calls are served by "+named))
 }
 
 // Advances tells that other content got the calls.

@@ -107,18 +107,24 @@ func (s *Snapshot) Unready(want Wanted) string {
 	return ""
 }
 
-// ProxiesUnanswered reports whether proxies with a revision run, and none of them is ready.
+// ProxiesUnanswered reports whether proxies with a revision run, and what gets the calls answers none of them: a proxy
+// gets ready with its first answer, and says since then whether it has others.
 func (s *Snapshot) ProxiesUnanswered(rev revision.Revision) (run bool) {
 	for _, pod := range s.Pods.Of(workload.ComponentProxy, Active) {
 		switch {
 		case pod.Revision != rev:
-		case !pod.ReadySince.IsZero():
+		case !pod.ReadySince.IsZero() && !s.ActiveFails():
 			return false
 		case pod.Status.Phase == corev1.PodRunning:
 			run = run || conditions.PodTrouble(pod.Pod, s.Complaints.all, pod.cures()) == nil
 		}
 	}
 	return run
+}
+
+// ActiveFails reports whether what gets the calls does not answer MCP, as a runner says.
+func (s *Snapshot) ActiveFails() bool {
+	return s.Last.Active != nil && s.Last.AnswersOf(s.Last.Active.Hash) == Fails
 }
 
 // Kubelet ends a pod that takes more than it may, or does not take it, and the controllers of Kubernetes make another

@@ -34,23 +34,33 @@ func TestProxiesThatNothingAnswers(t *testing.T) {
 		}
 		return p
 	}
+	isReady := pod(claim, corev1.PodRunning, corev1.ConditionTrue, "")
 	runs := pod(claim, corev1.PodRunning, corev1.ConditionFalse, "")
 	for name, tc := range map[string]struct {
 		pods []corev1.Pod
 		want bool
+		// hangs is the content that does not answer, as a runner says; that which gets the calls is active.
+		hangs string
 	}{
-		"there are none":         {nil, false},
-		"one runs":               {[]corev1.Pod{runs}, true},
-		"one is ready":           {[]corev1.Pod{runs, pod(claim, corev1.PodRunning, corev1.ConditionTrue, "")}, false},
-		"one of before is ready": {[]corev1.Pod{runs, pod(before, corev1.PodRunning, corev1.ConditionTrue, "")}, true},
-		"one of before runs":     {[]corev1.Pod{pod(before, corev1.PodRunning, corev1.ConditionFalse, "")}, false},
-		"one is to be started":   {[]corev1.Pod{pod(claim, corev1.PodPending, corev1.ConditionFalse, "")}, false},
+		"there are none":         {nil, false, ""},
+		"one runs":               {[]corev1.Pod{runs}, true, ""},
+		"one is ready":           {[]corev1.Pod{runs, isReady}, false, ""},
+		"one of before is ready": {[]corev1.Pod{runs, pod(before, corev1.PodRunning, corev1.ConditionTrue, "")}, true, ""},
+		"one of before runs":     {[]corev1.Pod{pod(before, corev1.PodRunning, corev1.ConditionFalse, "")}, false, ""},
+		"one is to be started":   {[]corev1.Pod{pod(claim, corev1.PodPending, corev1.ConditionFalse, "")}, false, ""},
 		"one ends again and again": {
-			[]corev1.Pod{pod(claim, corev1.PodRunning, corev1.ConditionFalse, "CrashLoopBackOff")}, false,
+			[]corev1.Pod{pod(claim, corev1.PodRunning, corev1.ConditionFalse, "CrashLoopBackOff")}, false, "",
 		},
-		"one runs, and one starts": {[]corev1.Pod{runs, pod(claim, corev1.PodPending, corev1.ConditionFalse, "")}, true},
+		"one runs, and one starts":                    {[]corev1.Pod{runs, pod(claim, corev1.PodPending, corev1.ConditionFalse, "")}, true, ""},
+		"one is ready, and what gets the calls hangs": {[]corev1.Pod{runs, isReady}, true, "active"},
+		"one is ready, and other content hangs":       {[]corev1.Pod{runs, isReady}, false, "other"},
 	} {
 		server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: "ns"}}
+		server.Status.Active = &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{Slot: 1, Hash: "active"}}
+		if tc.hangs != "" {
+			server.Status.Runtime = &v1alpha1.RuntimeStatus{BackendHash: tc.hangs}
+			server.Status.Conditions = []metav1.Condition{{Type: "BackendAnswers", Status: metav1.ConditionFalse}}
+		}
 		if got := Of(server, Objects{Pods: tc.pods}, time.Now()).ProxiesUnanswered(claim); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}

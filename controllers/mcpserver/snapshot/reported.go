@@ -60,6 +60,19 @@ func (r *Reported) IsReady() bool { return r.Ready != nil && r.Ready.Status == m
 // HasClaimed reports whether rev is claimed.
 func (r *Reported) HasClaimed(rev revision.Revision) bool { return r.Claim != nil && r.Claimed == rev }
 
+// AnswersOf is whether MCP answers for the content of a backend, as the runner says.
+func (r *Reported) AnswersOf(hash string) RunnerState {
+	switch {
+	case r.Runtime == nil:
+	case r.Runtime.BackendHash == hash:
+		return r.Answers
+	case r.Runtime.BackendHash == "" && r.Claim != nil && r.Claim.BackendHash == hash &&
+		r.Runtime.Generation == r.Claim.Generation: // it is of an earlier release
+		return r.Answers
+	}
+	return Unsaid
+}
+
 func reported(object kinds.Object) Reported {
 	status := object.GetProxyStatus()
 	find := func(conditionType string) *metav1.Condition {
