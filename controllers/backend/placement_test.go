@@ -60,32 +60,42 @@ func TestWhichContentGoesWhere(t *testing.T) {
 		"mine is, in the other":  {active(2, "mine"), nil, "mine in 2", nil},
 		"mine is, a newer waits": {active(1, "mine"), nil, "mine in 1", laterBeside},
 		"mine is, a newer is tried": {
-			active(1, "mine"), to(in(2, "new"), in(1, "mine"), "Candidate"), "mine in 1", laterBeside,
+			active(1, "mine"), to(in(2, "new"), in(1, "mine"), "Candidate"),
+			"mine in 1", laterBeside,
 		},
 		"mine waits for a rollout": {active(1, "old"), nil, waits + ", old serves; old in 1", beside},
 		"mine is to be tried, after the proxies": {
 			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Proxies"), notYet + ", old serves; old in 1", beside,
 		},
 		"mine is tried": {
-			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Candidate"), "mine in 2 as candidate, old serves; old in 1", beside,
+			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Candidate"),
+			"mine in 2 as candidate, old serves; old in 1", beside,
 		},
 		"mine is tried, the other way": {
-			active(2, "old"), to(in(1, "mine"), in(2, "old"), "Candidate"), "mine in 1 as candidate, old serves; old in 2", beside,
+			active(2, "old"), to(in(1, "mine"), in(2, "old"), "Candidate"),
+			"mine in 1 as candidate, old serves; old in 2", beside,
 		},
 		"mine is tried, a new proxy is claimed": {
-			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Candidate"), "mine in 2 as candidate, old serves; old in 1", laterBeside,
+			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Candidate"),
+			"mine in 2 as candidate, old serves; old in 1", laterBeside,
 		},
-		"mine has failed": {active(1, "old"), failed, "mine in 2 as candidate, old serves; old in 1", beside},
+		"mine has failed": {
+			active(1, "old"), failed,
+			"mine in 2 as candidate, old serves; old in 1", beside,
+		},
 		"mine waits for the switch": {
-			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Check"), "mine in 2 as candidate, old serves; old in 1", beside,
+			active(1, "old"), to(in(2, "mine"), in(1, "old"), "Check"),
+			"mine in 2 as candidate, old serves; old in 1", beside,
 		},
 		"mine has taken over": {
-			active(2, "mine"), to(in(2, "mine"), in(1, "old"), "Acknowledge"), "mine in 2; old in 1", beside,
+			active(2, "mine"), to(in(2, "mine"), in(1, "old"), "Acknowledge"),
+			"mine in 2; old in 1", beside,
 		},
 		"the old one drains": {active(2, "mine"), to(in(2, "mine"), in(1, "old"), "Drain"), "mine in 2; old in 1", beside},
 		"the old one goes":   {active(2, "mine"), to(in(2, "mine"), nil, "Teardown"), "mine in 2", beside},
 		"the old one drains, a newer is claimed": {
-			active(2, "mine"), to(in(2, "mine"), in(1, "old"), "Drain"), "mine in 2; old in 1", laterBeside,
+			active(2, "mine"), to(in(2, "mine"), in(1, "old"), "Drain"),
+			"mine in 2; old in 1", laterBeside,
 		},
 		"mine waits while another drains": {
 			active(2, "new"), to(in(2, "new"), in(1, "old"), "Drain"), waits + ", new serves; new in 2; old in 1", beside,
@@ -94,9 +104,12 @@ func TestWhichContentGoesWhere(t *testing.T) {
 			active(2, "new"), to(in(2, "new"), in(1, "old"), "Drain"), "mine in 2; old in 1", nil,
 		},
 		"mine drains, and is asked for again": {
-			active(2, "new"), to(in(2, "new"), in(1, "mine"), "Drain"), "mine in 1, new serves; new in 2", beside,
+			active(2, "new"), to(in(2, "new"), in(1, "mine"), "Drain"),
+			"mine in 1, new serves; new in 2", beside,
 		},
-		"mine drains": {active(2, "new"), to(in(2, "new"), in(1, "mine"), "Drain"), "mine in 1, new serves", laterBeside},
+		"mine drains": {
+			active(2, "new"), to(in(2, "new"), in(1, "mine"), "Drain"), "mine in 1, new serves", laterBeside,
+		},
 		"a third one is tried": {
 			active(1, "old"), to(in(2, "new"), in(1, "old"), "Candidate"), waits + ", old serves; old in 1", beside,
 		},
@@ -120,7 +133,8 @@ func TestWhichContentGoesWhere(t *testing.T) {
 			"the rollout is to the slot of the content that gets the calls, old serves; old in 1", beside,
 		},
 		"what drains is in the slot of what took over": {
-			active(2, "mine"), to(in(2, "mine"), in(2, "old"), "Drain"), "mine in 2", beside,
+			active(2, "mine"), to(in(2, "mine"), in(2, "old"), "Drain"),
+			"mine in 2", beside,
 		},
 	} {
 		status := v1alpha1.MCPServerStatus{Active: tc.active, Rollout: tc.rollout}

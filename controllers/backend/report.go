@@ -193,9 +193,9 @@ func (r *Runner) stands(server kinds.Object) (stands Facts) {
 	return stands
 }
 
-// says is what this runner reports of what gets the calls. New facts replace what is reported, once, so that two replicas
-// with different facts do not write alternately: the last one wins, and a success wins over a failure. Until something
-// is known of what gets the calls since a moment ago, what was before stands, with its name.
+// says is what this runner reports of what gets the calls. New facts replace what is reported, once, so that two
+// replicas with different facts do not write alternately: the last one wins, and a success wins over a failure. Until
+// something is known of what gets the calls since a moment ago, what was before stands, with its name.
 func (r *Runner) says(server kinds.Object) (says Facts) {
 	says = r.stands(server)
 	news := r.learned
@@ -226,14 +226,15 @@ func (r *Runner) says(server kinds.Object) (says Facts) {
 	return says
 }
 
-// knowsMore reports whether what gets the calls has answered this runner before, and now does not answer, or does though
-// it is reported that it does not. A proxy that had no answer yet is not one that callers reach.
+// knowsMore reports whether what gets the calls has answered this runner before, and now does not answer, or does
+// though it is reported that it does not. A proxy that had no answer yet is not one that callers reach.
 func (r *Runner) knowsMore(server kinds.Object) bool {
 	if r.learned.Content != r.content || r.heard != r.content {
 		return false
 	}
 	news, stands := r.learned.Answers.Status, r.stands(server).Answers.Status
-	return news == metav1.ConditionFalse && stands != news || news == metav1.ConditionTrue && stands == metav1.ConditionFalse
+	return news == metav1.ConditionFalse && stands != news ||
+		news == metav1.ConditionTrue && stands == metav1.ConditionFalse
 }
 
 func (r *Runner) notAsked() string {

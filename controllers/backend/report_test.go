@@ -82,6 +82,7 @@ func TestAConditionSpeaksOfAGenerationThatWas(t *testing.T) {
 // them since a moment ago nothing before that is known.
 func TestWhatIsSaidOfWhatServesBesideTheRunnersContent(t *testing.T) {
 	yes, no := conditions.True("Answers", ""), conditions.False("NotAnswering", "no")
+	ofA := func(f conditions.Finding) Facts { return Facts{Content: "a", Answers: f} }
 	unknown := conditions.Finding{Status: metav1.ConditionUnknown, Reason: "NotAsked", Message: (&Runner{}).notAsked()}
 	for name, tc := range map[string]struct {
 		serves string
@@ -100,18 +101,18 @@ func TestWhatIsSaidOfWhatServesBesideTheRunnersContent(t *testing.T) {
 		"and what they said of a failure":        {"a", 2, "a", no, Facts{}, false, no, "a", "a", false},
 		"what they said of other content is not": {"a", 2, "x", yes, Facts{}, false, unknown, "a", "a", false},
 		"nor where they say not of which":        {"a", 2, "", yes, Facts{}, false, unknown, "a", "a", false},
-		"it answers, as they said":               {"a", 2, "a", yes, Facts{Content: "a", Answers: yes}, false, yes, "a", "a", false},
-		"it answers again":                       {"a", 2, "a", no, Facts{Content: "a", Answers: yes}, false, yes, "a", "a", true},
-		"it has stopped to answer":               {"a", 3, "a", yes, Facts{Content: "a", Answers: no}, false, no, "a", "a", true},
-		"a replica has told so":                  {"a", 3, "a", no, Facts{Content: "x", Answers: yes}, false, no, "a", "a", false},
-		"it gets the calls, and was not asked":   {"b", 3, "a", yes, Facts{Content: "a", Answers: no}, true, yes, "a", "a", false},
+		"it answers, as they said":               {"a", 2, "a", yes, ofA(yes), false, yes, "a", "a", false},
+		"it answers again":                       {"a", 2, "a", no, ofA(yes), false, yes, "a", "a", true},
+		"it has stopped to answer":               {"a", 3, "a", yes, ofA(no), false, no, "a", "a", true},
+		"a replica has told so":                  {"a", 3, "a", no, Facts{Content: "x"}, false, no, "a", "a", false},
+		"it gets the calls, and was not asked":   {"b", 3, "a", yes, ofA(no), true, yes, "a", "a", false},
 		"it gets them, and answers":              {"b", 3, "a", yes, Facts{Answers: yes}, true, yes, "b", "a", false},
 		"it gets them, and does not answer":      {"b", 3, "a", yes, Facts{Answers: no}, true, no, "b", "a", false},
 		"it gave them back":                      {"a", 3, "", no, Facts{Answers: no}, true, no, "b", "a", false},
 		"its own runners asked before":           {"b", 2, "b", yes, Facts{}, false, unknown, "b", "a", false},
-		"it never answered this runner":          {"a", 2, "a", yes, Facts{Content: "a", Answers: no}, false, no, "a", "", false},
-		"it answered, and stopped to":            {"a", 2, "a", yes, Facts{Content: "a", Answers: no}, false, no, "a", "a", true},
-		"nobody had asked it":                    {"a", 2, "x", no, Facts{Content: "a", Answers: yes}, false, yes, "a", "", false},
+		"it never answered this runner":          {"a", 2, "a", yes, ofA(no), false, no, "a", "", false},
+		"it answered, and stopped to":            {"a", 2, "a", yes, ofA(no), false, no, "a", "a", true},
+		"nobody had asked it":                    {"a", 2, "x", no, ofA(yes), false, yes, "a", "", false},
 	} {
 		r := runner(t)
 		r.content, r.heard = tc.serves, tc.heard

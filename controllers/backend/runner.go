@@ -257,10 +257,10 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 	return report, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, finding)))
 }
 
-// wait keeps what is not the runner's own while that has no slot. It reports if it cannot, has reported before, or knows
-// more of what gets the calls than is reported: so a runner whose content gets the calls goes on to keep it until other
-// content comes. Of a rollout that has not come to the backend it does not report first: then those would stand back
-// whose content it is, which need no history.
+// wait keeps what is not the runner's own while that has no slot. It reports if it cannot, has reported before, or
+// knows more of what gets the calls than is reported: so a runner whose content gets the calls goes on to keep it until
+// other content comes. Of a rollout that has not come to the backend it does not report first: then those would stand
+// back whose content it is, which need no history.
 func (r *Runner) wait(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
 	keeps, err := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
 	report := Report{Serving: r.serving(w, p)}

@@ -68,13 +68,21 @@ func TestWhatWasSeenOfACandidateIsReportedWhileItIsOne(t *testing.T) {
 	if n := reports(x.steps); n != 1 || candidate().Lost != 1 {
 		t.Errorf("while what gets the calls is silent %d reports, and of what was lost %v", n, candidate())
 	}
+	x.switches(replica, reports)
+}
+
+// switches has the candidate get the calls: what was seen of it goes with what it answers then.
+func (x *successor) switches(replica *steps, reports func(*steps) int) {
+	x.Helper()
+	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
 	x.plan(x.candidate, x.rolls("Acknowledge"))
 	if n := reports(x.steps) + reports(replica); n != 0 {
-		t.Errorf("after the switch, before it was asked, %d reports", n)
+		x.Errorf("after the switch, before it was asked, %d reports", n)
 	}
 	x.runner.Learn(backend.Facts{Answers: kit.Answers})
-	if n := reports(x.steps) + reports(replica); n != 1 || candidate() != nil {
-		t.Errorf("after the switch %d reports, and %v", n, candidate())
+	n := reports(x.steps) + reports(replica)
+	if x.Read(live); n != 1 || live.Status.Runtime.Candidate != nil {
+		x.Errorf("after the switch %d reports, and %v", n, live.Status.Runtime.Candidate)
 	}
 }
 

@@ -17,19 +17,10 @@ import (
 // first once it has answered them, and fares otherwise than is reported.
 func TestWhatServesIsToldOfByRunnersOfOtherContent(t *testing.T) {
 	x := newSuccessor(t)
-	yes, no := conditions.True(v1alpha1.ReasonAnswers, "it answers"), conditions.False(v1alpha1.ReasonNotAnswering, "it hangs")
+	yes, no := kit.Answers, conditions.False(v1alpha1.ReasonNotAnswering, "it hangs")
 	of := x.incumbent.Hash
 	x.plan(x.incumbent, x.rolls("Proxies"))
 	replica := x.server.steps(x.runner.Run)
-	told := func(generation int64, want conditions.Finding) {
-		t.Helper()
-		live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
-		x.Read(live)
-		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendAnswers)
-		if r := live.Status.Runtime; r.Generation != generation || r.BackendHash != of || c == nil || !want.SaidBy(c) {
-			t.Errorf("runtime is %+v, BackendAnswers %+v", *r, c)
-		}
-	}
 	rests := func() {
 		t.Helper()
 		mark, replicas := x.sent.Mark(), replica.sent.Mark()
@@ -60,12 +51,12 @@ func TestWhatServesIsToldOfByRunnersOfOtherContent(t *testing.T) {
 	rests()
 	x.runner.Learn(backend.Facts{Content: of, Answers: no})
 	x.pass()
-	told(2, no)
+	x.told(2, of, no)
 	replica.runner.Learn(backend.Facts{Content: of, Answers: no})
 	rests()
 	x.plan(x.incumbent, x.rolls("Candidate"))
 	x.pass()
-	told(2, no)
+	x.told(2, of, no)
 	if report := x.pass(); report.Serving.Start.Content != of {
 		t.Errorf("beside its candidate it asks %+v", report.Serving)
 	}
@@ -73,8 +64,19 @@ func TestWhatServesIsToldOfByRunnersOfOtherContent(t *testing.T) {
 	rests()
 	replica.runner.Learn(backend.Facts{Content: of, Answers: yes})
 	replica.pass()
-	told(2, yes)
+	x.told(2, of, yes)
 	rests()
 	x.runner.Learn(backend.Facts{Content: of, Answers: yes})
 	rests()
+}
+
+// told says what is reported of what serves.
+func (x *successor) told(generation int64, of string, want conditions.Finding) {
+	x.Helper()
+	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
+	x.Read(live)
+	c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendAnswers)
+	if r := live.Status.Runtime; r.Generation != generation || r.BackendHash != of || c == nil || !want.SaidBy(c) {
+		x.Errorf("runtime is %+v, BackendAnswers %+v", *r, c)
+	}
 }

@@ -51,7 +51,9 @@ func TestProxiesThatNothingAnswers(t *testing.T) {
 		"one ends again and again": {
 			[]corev1.Pod{pod(claim, corev1.PodRunning, corev1.ConditionFalse, "CrashLoopBackOff")}, false, "",
 		},
-		"one runs, and one starts":                    {[]corev1.Pod{runs, pod(claim, corev1.PodPending, corev1.ConditionFalse, "")}, true, ""},
+		"one runs, and one starts": {
+			[]corev1.Pod{runs, pod(claim, corev1.PodPending, corev1.ConditionFalse, "")}, true, "",
+		},
 		"one is ready, and what gets the calls hangs": {[]corev1.Pod{runs, isReady}, true, "active"},
 		"one is ready, and other content hangs":       {[]corev1.Pod{runs, isReady}, false, "other"},
 	} {

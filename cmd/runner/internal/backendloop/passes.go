@@ -243,9 +243,9 @@ func (l *Loop) say(report backend.Report, err error) {
 	}
 }
 
-// learn asks the backend about itself when it has started anew: the runner's content, as a candidate or as what gets the
-// calls, and what gets the calls beside it. Pods that were not ready in between count as a start. What it learns is for
-// the goroutine of the passes to tell the runner.
+// learn asks the backend about itself when it has started anew: the runner's content, as a candidate or as what gets
+// the calls, and what gets the calls beside it. Pods that were not ready in between count as a start. What it learns is
+// for the goroutine of the passes to tell the runner.
 func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- func()) {
 	own, serving := report.Start, report.Serving
 	if report.Waiting != "" && own == (backend.Start{}) && serving.Start == (backend.Start{}) {

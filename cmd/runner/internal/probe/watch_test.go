@@ -46,9 +46,12 @@ func TestABackendThatHasAnsweredIsAskedOn(t *testing.T) {
 	}{
 		"it hangs":              {hangs, 4, []string{"Answers", "? at 1", "NotAnswering at 3", "Answers at 5"}},
 		"it hangs for a moment": {hangs, 2, []string{"Answers", "? at 1", "Answers at 3"}},
-		"it hangs in a stream":  {begins(hangs), 3, []string{"Answers", "? at 1", "NotAnswering at 3", "Answers at 4"}},
+		"it hangs in a stream": {
+			begins(hangs), 3, []string{"Answers", "? at 1", "NotAnswering at 3", "Answers at 4"},
+		},
 		"it fails": {
-			plain(http.StatusInternalServerError).ServeHTTP, 3, []string{"Answers", "? at 1", "NotAnswering at 3", "Answers at 4"},
+			plain(http.StatusInternalServerError).ServeHTTP, 3,
+			[]string{"Answers", "? at 1", "NotAnswering at 3", "Answers at 4"},
 		},
 		"it is a page": {
 			answer(http.StatusOK, "Content-Type", "text/html", "<p>").ServeHTTP, 3,
@@ -152,6 +155,15 @@ func (c *counts) of(method string) int {
 	return c.all[method]
 }
 
+// found is who is told, of facts that have a finding.
+func found(told chan<- backend.Facts) func(backend.Facts) {
+	return func(facts backend.Facts) {
+		if facts.Answers.Status != "" {
+			told <- facts
+		}
+	}
+}
+
 // TestAQuestionCostsABackendOneMessage: behind the proxy a modern backend is asked server/discover, and a legacy one
 // for a ping in the session that the proxy holds; no session is begun for it.
 func TestAQuestionCostsABackendOneMessage(t *testing.T) {
@@ -187,11 +199,7 @@ func TestAQuestionCostsABackendOneMessage(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			told := make(chan backend.Facts, 10)
-			go s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) {
-				if facts.Answers.Status != "" {
-					told <- facts
-				}
-			})
+			go s.Ask(ctx, slog.New(slog.DiscardHandler), found(told))
 			if facts := <-told; facts.Answers != answers(s.Server) || facts.Server == nil {
 				t.Fatalf("it told %+v", facts)
 			}
