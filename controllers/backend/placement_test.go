@@ -120,7 +120,8 @@ func TestWhichContentGoesWhere(t *testing.T) {
 		"another is to replace mine in its place":   {later, nil, "mine in 1", laterInPlace},
 		"another is to come up beside what mine is": {active(1, "old"), nil, waits + ", old serves", laterBeside},
 		"mine came to nothing, another is to replace the old in its place": {
-			active(1, "old"), nil, "the backend is of earlier content, and later content is to replace it, old serves", laterInPlace,
+			active(1, "old"), nil, "the backend is of earlier content, and later content is to replace it, old serves",
+			laterInPlace,
 		},
 		"another is to replace mine beside it": {
 			later, to(in(2, "newer"), in(1, "new"), "Candidate"), waits + ", new serves; new in 1", beside,
