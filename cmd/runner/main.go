@@ -153,7 +153,7 @@ func (s settings) loop(front *proxy.Proxy, door, own *probe.Door, logger *slog.L
 		AskServing: func(ctx context.Context, log *slog.Logger, of runconfig.Backend, tell func(backend.Facts)) {
 			serving := asking(to, door)
 			serving.Server.Backend = of
-			serving.AskOn(ctx, log, tell)
+			serving.Ask(ctx, log, tell)
 		},
 	}
 	to.Follow(func(upstreams proxy.Upstreams) { front.Switch(path, upstreams) }, loop.Refresh, logger)

@@ -190,6 +190,12 @@ func (r *Runner) stands(server kinds.Object) (stands Facts) {
 	if answers != nil && (reported(server, r) || said != own) {
 		stands.Answers = conditions.Restate(answers)
 	}
+	if active := statusOf(server).Active; !reported(server, r) && active != nil && active.Hash == said &&
+		stands.Answers.Status == metav1.ConditionFalse {
+		if _, asks := r.asks(active.BackendContent); !asks { // nobody would take it back
+			stands.Answers = conditions.Finding{}
+		}
+	}
 	return stands
 }
 
@@ -208,7 +214,7 @@ func (r *Runner) says(server kinds.Object) (says Facts) {
 		}
 		says = Facts{Content: r.content}
 	}
-	if !news.empty() && (r.pendingReport || says.empty()) {
+	if !news.empty() && (r.pendingReport && r.pendingFacts || says.empty()) {
 		answers := says.Answers
 		says = news
 		says.Answers = answers
@@ -227,13 +233,15 @@ func (r *Runner) says(server kinds.Object) (says Facts) {
 }
 
 // knowsMore reports whether what gets the calls has answered this runner before, and now does not answer, or does
-// though it is reported that it does not. A proxy that had no answer yet is not one that callers reach.
+// though it is reported that it does not. Of a failure it goes by proxies of before as long as there may be some: they
+// serve then, and know better.
 func (r *Runner) knowsMore(server kinds.Object) bool {
 	if r.learned.Content != r.content || r.heard != r.content {
 		return false
 	}
 	news, stands := r.learned.Answers.Status, r.stands(server).Answers.Status
-	return news == metav1.ConditionFalse && stands != news ||
+	isLast := server.GetProxyStatus().ServedGeneration >= r.mine().Generation
+	return news == metav1.ConditionFalse && stands != news && isLast ||
 		news == metav1.ConditionTrue && stands == metav1.ConditionFalse
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -112,7 +113,10 @@ func TestWhatIsSaidOfWhatServesBesideTheRunnersContent(t *testing.T) {
 		"its own runners asked before":           {"b", 2, "b", yes, Facts{}, false, unknown, "b", "a", false},
 		"it never answered this runner":          {"a", 2, "a", yes, ofA(no), false, no, "a", "", false},
 		"it answered, and stopped to":            {"a", 2, "a", yes, ofA(no), false, no, "a", "a", true},
-		"nobody had asked it":                    {"a", 2, "x", no, ofA(yes), false, yes, "a", "", false},
+		"earlier proxies may serve, and know better": {
+			"a", 1, "a", yes, ofA(no), false, no, "a", "a", false,
+		},
+		"nobody had asked it": {"a", 2, "x", no, ofA(yes), false, yes, "a", "", false},
 	} {
 		r := runner(t)
 		r.content, r.heard = tc.serves, tc.heard
@@ -124,6 +128,12 @@ func TestWhatIsSaidOfWhatServesBesideTheRunnersContent(t *testing.T) {
 				Type: v1alpha1.ConditionBackendAnswers, Status: tc.stands.Status, Reason: tc.stands.Reason,
 				Message: tc.stands.Message,
 			}}
+			if s.Status.ServedGeneration = 3; tc.generation == 1 {
+				s.Status.ServedGeneration = 1
+			}
+			s.Status.Active = &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{
+				Slot: 1, Hash: tc.serves, Transport: v1alpha1.TransportStreamableHTTP,
+			}}
 		})
 		got := r.says(s)
 		if diff := cmp.Diff(tc.want, got.Answers); diff != "" || got.Content != tc.of {
@@ -131,6 +141,42 @@ func TestWhatIsSaidOfWhatServesBesideTheRunnersContent(t *testing.T) {
 		}
 		if r.knowsMore(s) != tc.knowsMore {
 			t.Errorf("%s: it knows more: %t", name, !tc.knowsMore)
+		}
+	}
+}
+
+// Of a failure that runners before have reported this one goes on only where it asks itself: else nobody takes it back.
+func TestAFailureIsCarriedOnWhereItCanEnd(t *testing.T) {
+	no := conditions.False("NotAnswering", "no")
+	bridged := func(sessions int32) map[string]runconfig.RunConfig {
+		return map[string]runconfig.RunConfig{"a": {Backend: runconfig.Backend{
+			Bridge: &runconfig.Bridge{Sessions: sessions, Shared: sessions == 0},
+		}}}
+	}
+	for name, tc := range map[string]struct {
+		transport v1alpha1.Transport
+		stored    map[string]runconfig.RunConfig
+		want      metav1.ConditionStatus
+	}{
+		"it takes calls itself":               {v1alpha1.TransportStreamableHTTP, nil, metav1.ConditionFalse},
+		"a question may start a process":      {v1alpha1.TransportStdio, nil, metav1.ConditionUnknown},
+		"a question starts a process":         {v1alpha1.TransportStdio, bridged(8), metav1.ConditionUnknown},
+		"sessions share a process":            {v1alpha1.TransportStdio, bridged(0), metav1.ConditionFalse},
+		"it is bridged, and not from history": {v1alpha1.TransportSSE, nil, metav1.ConditionUnknown},
+	} {
+		r := runner(t)
+		r.content, r.stored = "a", tc.stored
+		got := r.says(server(r, func(s *v1alpha1.MCPServer) {
+			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, BackendHash: "a"}
+			s.Status.Active = &v1alpha1.ActiveBackend{BackendContent: v1alpha1.BackendContent{
+				Slot: 1, Hash: "a", Transport: tc.transport,
+			}}
+			s.Status.Conditions = []metav1.Condition{{
+				Type: v1alpha1.ConditionBackendAnswers, Status: no.Status, Reason: no.Reason, Message: no.Message,
+			}}
+		}))
+		if got.Answers.Status != tc.want {
+			t.Errorf("%s: it says %v", name, got.Answers)
 		}
 	}
 }
@@ -157,8 +203,13 @@ func TestASuccessCountsOverAFailureOnlyWhileItIsOne(t *testing.T) {
 	if got := says(no); got != no || says(yes) != yes || r.learned.Tools == nil || r.pendingReport {
 		t.Errorf("after a question without an answer it says %v, and knows %+v", got, r.learned)
 	}
+	r.Learn(Facts{Content: "other"})
 	r.Learn(Facts{Answers: yes})
+	if got := says(no); got != yes || r.learned.Tools == nil || r.pendingFacts {
+		t.Errorf("of one that answers again it says %v, and knows %+v", got, r.learned)
+	}
+	r.Learn(Facts{Content: "other"})
 	if got := says(no); got != yes {
-		t.Errorf("of one that answers again it says %v", got)
+		t.Errorf("after a question to other content it says %v", got)
 	}
 }

@@ -56,10 +56,12 @@ type Runner struct {
 	rendered map[rendering]*appsv1ac.StatefulSetApplyConfiguration
 	// content is the hash of that of which this pass says whether it answers.
 	content string
-	// learned are the last facts; pendingReport means that they are not reported yet. heard is the content that has
+	// learned are the last facts; pendingReport means that they are not reported yet, and
+	// pendingFacts that there is more than an answer among them. heard is the content that has
 	// answered this runner.
 	learned        Facts
 	pendingReport  bool
+	pendingFacts   bool
 	heard          string
 	messageChanged time.Time
 	// candidateSeen is what was last seen of the content as a candidate, nil for nothing yet of pods that started;
@@ -94,6 +96,8 @@ type Report struct {
 	Start Start
 	// Serving is that of what gets the calls, where that is other content.
 	Serving Serving
+	// Looked says that nothing starts where there is no start, though the report waits.
+	Looked bool
 	// Standing is what proxies route by.
 	Standing Standing
 }
@@ -126,12 +130,21 @@ func (r *Runner) mine() revision.Revision {
 // answer: what was learned before counts no more against what another replica has reported.
 func (r *Runner) Learn(facts Facts) {
 	facts.Content = cmp.Or(facts.Content, r.Run.Rendering.Backend)
+	same := r.learned.Content == facts.Content
 	if facts.Answers.Status == "" && facts.empty() {
-		r.learned.Answers = conditions.Finding{}
+		if same {
+			r.learned.Answers = conditions.Finding{}
+		}
 		return
 	}
 	if facts.Answers.Status == metav1.ConditionTrue {
 		r.heard = facts.Content
+	}
+	r.pendingFacts = !facts.empty() || same && r.pendingReport && r.pendingFacts
+	if facts.empty() && same { // what a server is stays known where it is asked whether it answers alone
+		answers := facts.Answers
+		facts = r.learned
+		facts.Answers = answers
 	}
 	r.learned, r.pendingReport = facts, true
 }
@@ -263,7 +276,7 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 // back whose content it is, which need no history.
 func (r *Runner) wait(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
 	keeps, err := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
-	report := Report{Serving: r.serving(w, p)}
+	report := Report{Serving: r.serving(w, p), Looked: true}
 	if keeps.Reason == "" || (keeps.Reason == v1alpha1.ReasonApplied || p.rollout != "") &&
 		!reported(w.owner, r) && !r.knowsMore(w.owner) {
 		report.Waiting = p.why
@@ -281,26 +294,27 @@ type Serving struct {
 	Backend runconfig.Backend
 }
 
-// serving is the start of what gets the calls beside the runner's content. What a bridge costs for each question is in
-// history: where that cannot be read, it is not asked.
+// serving is the start of what gets the calls beside the runner's content.
 func (r *Runner) serving(w snapshot, p placement) Serving {
 	if p.serves == nil {
 		return Serving{}
 	}
-	s := Serving{
-		Start:   started(w.slots[workload.Slot(p.serves.Slot)].statefulSet, p.serves.Hash),
-		Backend: r.stored[p.serves.Hash].Backend,
+	of, asks := r.asks(*p.serves)
+	if !asks {
+		return Serving{}
 	}
-	if _, known := r.stored[p.serves.Hash]; known {
-		return s
+	start := started(w.slots[workload.Slot(p.serves.Slot)].statefulSet, p.serves.Hash)
+	return Serving{Start: start, Backend: of}
+}
+
+// asks reports whether content beside the runner's own is asked, and how it is called: not where each question starts a
+// process, which history says of a bridge.
+func (r *Runner) asks(content v1alpha1.BackendContent) (of runconfig.Backend, asks bool) {
+	if run, known := r.stored[content.Hash]; known {
+		return run.Backend, run.Backend.Bridge == nil || run.Backend.Bridge.Sessions == 0
 	}
-	if p.serves.Transport != v1alpha1.TransportStreamableHTTP {
-		s.Start = Start{}
-	}
-	s.Backend = runconfig.Backend{
-		Port: p.serves.Port, Path: p.serves.Path, Transport: string(p.serves.Transport),
-	}
-	return s
+	return runconfig.Backend{Port: content.Port, Path: content.Path, Transport: string(content.Transport)},
+		content.Transport == v1alpha1.TransportStreamableHTTP
 }
 
 // unkept is what a report on a runner's own content says beside of what it keeps. It is no reason of its own, since

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -50,6 +51,9 @@ func TestWhatServesIsToldOfByRunnersOfOtherContent(t *testing.T) {
 	replica.runner.Learn(backend.Facts{Content: of})
 	rests()
 	x.runner.Learn(backend.Facts{Content: of, Answers: no})
+	rests() // proxies of before may serve, and know better
+	x.AsController().ApplyStatus(string(contract.MCPServerConditions),
+		"apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {servedGeneration: 2}\n")
 	x.pass()
 	x.told(2, of, no)
 	replica.runner.Learn(backend.Facts{Content: of, Answers: no})

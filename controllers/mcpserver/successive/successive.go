@@ -53,7 +53,7 @@ type Observed struct {
 	Slots map[workload.Slot]Slot
 	// ProxiesReady says that all proxies are of the claimed generation, and one at least is available.
 	ProxiesReady bool
-	// ProxiesUnanswered says that proxies of the claimed generation run, and none of them is ready: what has the calls
+	// ProxiesUnanswered says that proxies of the claimed generation run, and that what has the calls
 	// does not answer them.
 	ProxiesUnanswered bool
 	// Proxies are what each proxy pod has answered.

@@ -248,10 +248,10 @@ func (l *Loop) say(report backend.Report, err error) {
 // for the goroutine of the passes to tell the runner.
 func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- func()) {
 	own, serving := report.Start, report.Serving
-	if report.Waiting != "" && own == (backend.Start{}) && serving.Start == (backend.Start{}) {
-		return // the pass has not looked
+	if report.Waiting != "" && !report.Looked && own == (backend.Start{}) && serving.Start == (backend.Start{}) {
+		return
 	}
-	about(ctx, &l.own, own, learned, func(ctx context.Context, send func(func())) {
+	l.about(ctx, &l.own, own, learned, func(ctx context.Context, send func(func())) {
 		switch {
 		case own.Rollout == "":
 			l.Ask(ctx, l.Log, func(facts backend.Facts) {
@@ -266,7 +266,7 @@ func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 	if l.AskServing == nil {
 		return
 	}
-	about(ctx, &l.serving, serving.Start, learned, func(ctx context.Context, send func(func())) {
+	l.about(ctx, &l.serving, serving.Start, learned, func(ctx context.Context, send func(func())) {
 		l.AskServing(ctx, l.Log, serving.Backend, func(facts backend.Facts) {
 			facts.Content = serving.Start.Content
 			send(func() { l.Runner.Learn(facts) })
@@ -274,13 +274,16 @@ func (l *Loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 	})
 }
 
-// about has a start asked about until there is another one.
-func about(
+// about has a start asked about until there is another one. What was learned of it is not of that one.
+func (l *Loop) about(
 	ctx context.Context, asked *asking, start backend.Start, learned chan<- func(),
 	ask func(ctx context.Context, send func(func())),
 ) {
 	if start == asked.start {
 		return
+	}
+	if asked.start != (backend.Start{}) && l.Runner != nil {
+		l.Runner.Learn(backend.Facts{Content: asked.start.Content})
 	}
 	asked.start = start
 	asked.end()

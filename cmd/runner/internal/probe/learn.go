@@ -62,13 +62,6 @@ type Prober struct {
 	oneEraSince atomic.Int64
 }
 
-// AskOn is Ask of a server that others have asked what it is: one that would not be asked again is not asked.
-func (p *Prober) AskOn(ctx context.Context, logger *slog.Logger, tell func(backend.Facts)) {
-	if watchingOf(p.Server).period > 0 {
-		p.Ask(ctx, logger, tell)
-	}
-}
-
 // Ask asks the server until ctx ends: what it is until it has answered, and then whether it answers still. It tells
 // what it learned, and why nothing could be, each time that it is another reason. A server that runs elsewhere sends no
 // event when it changes: it is asked what it is each time.
