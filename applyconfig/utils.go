@@ -68,6 +68,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.OIDCConfigReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OIDCIssuer"):
 		return &apisv1alpha1.OIDCIssuerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProxyHTTPRoute"):
+		return &apisv1alpha1.ProxyHTTPRouteApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxyProbe"):
 		return &apisv1alpha1.ProxyProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxyService"):
@@ -92,6 +94,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.RolloutStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStep"):
 		return &apisv1alpha1.RolloutStepApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RouteParent"):
+		return &apisv1alpha1.RouteParentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RuntimeStatus"):
 		return &apisv1alpha1.RuntimeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):

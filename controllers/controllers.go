@@ -5,11 +5,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -26,6 +30,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
+	"github.com/freehold-dev/freehold/controllers/routes"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Register adds every reconciler to a manager with the cache of CacheOptions. It returns an error if one cannot be
@@ -50,14 +56,19 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	cache, err := addIndex(ctx, mgr)
+	indexed, err := addIndex(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	published, err := watchRoutes(mgr, options)
 	if err != nil {
 		return err
 	}
 	var registered []reconcile.Kind
 	large, known := &reconcile.LargeQueue{}, store.New()
 	for _, kind := range kinds.All() {
-		reader := snapshot.NewReader(kind, cache, mgr.GetAPIReader())
+		reader := snapshot.NewReader(kind, indexed, mgr.GetAPIReader())
+		reader.Routes = published
 		reader.Configs, reader.Complaints, reader.Percent = known, said, cmp.Or(options.ConfigRolloutShare, reader.Percent)
 		if reader.AskProxy = options.AskProxy; reader.AskProxy == nil {
 			reader.AskProxy = snapshot.NewAskProxy()
@@ -103,14 +114,36 @@ func watchComplaints(ctx context.Context, mgr ctrl.Manager, namespaces []string)
 	}))
 }
 
+// watchRoutes keeps HTTPRoutes of ours in these namespaces, while the manager runs and the cluster serves them.
+func watchRoutes(mgr ctrl.Manager, options Options) (*routes.Source, error) {
+	ours, err := labels.NewRequirement(workload.LabelServer, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	build := func() (cache.Cache, error) {
+		kept := cache.Options{
+			Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+			DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultNamespaces: defaultNamespaces(options.Namespaces),
+		}
+		return cache.New(mgr.GetConfig(), kept)
+	}
+	now := options.Now
+	if now == nil {
+		now = time.Now
+	}
+	source := routes.New(mgr.GetRESTMapper(), build, now)
+	return source, mgr.Add(source)
+}
+
 // NewApplier returns the applier of Freehold's contract. live reads from the API server.
 func NewApplier(c client.Client, live client.Reader) *apply.Applier {
 	return apply.New(c, live, NewConverter(c.Scheme()), contract.Freehold())
 }
 
-// NewConverter has the schemas of the built-in kinds and of Freehold's.
+// NewConverter has the schemas of the built-in kinds, of Freehold's and of HTTPRoutes.
 func NewConverter(scheme *runtime.Scheme) *apply.Converter {
 	return apply.NewConverter(scheme, map[string]managedfields.TypeConverter{
 		v1alpha1.SchemeGroupVersion.Group: applyconfig.NewTypeConverter(scheme),
+		contract.HTTPRoute.Group:          routes.NewTypeConverter(),
 	})
 }

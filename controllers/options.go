@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -82,6 +83,7 @@ const (
 // NewScheme has only the kinds that Freehold reads and writes: all of Kubernetes' take memory.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, contract.HTTPRoute.GroupVersion()) // what requests have besides the object
 	kinds := runtime.SchemeBuilder{
 		corev1.AddToScheme, appsv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme,
 		v1alpha1.AddToScheme,
@@ -124,11 +126,18 @@ func CacheOptions(config *rest.Config, namespaces []string, handedDown ...string
 			options.ByObject[kind] = cache.ByObject{Label: selector.Add(*history), Transform: shared.trim}
 		}
 	}
-	for _, namespace := range namespaces {
-		if options.DefaultNamespaces == nil {
-			options.DefaultNamespaces = map[string]cache.Config{}
-		}
-		options.DefaultNamespaces[namespace] = cache.Config{}
-	}
+	options.DefaultNamespaces = defaultNamespaces(namespaces)
 	return options, nil
+}
+
+// defaultNamespaces are nil for all.
+func defaultNamespaces(namespaces []string) map[string]cache.Config {
+	var kept map[string]cache.Config
+	for _, namespace := range namespaces {
+		if kept == nil {
+			kept = map[string]cache.Config{}
+		}
+		kept[namespace] = cache.Config{}
+	}
+	return kept
 }

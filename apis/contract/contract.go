@@ -48,8 +48,10 @@ var (
 	ServiceAccount     = object("", "v1", "ServiceAccount", "")
 	Secret             = object("", "v1", "Secret", "")
 	NetworkPolicy      = object("networking.k8s.io", "v1", "NetworkPolicy", "")
-	Role               = object("rbac.authorization.k8s.io", "v1", "Role", "")
-	RoleBinding        = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
+	// HTTPRoute is of the Gateway API, which a cluster may lack.
+	HTTPRoute   = object("gateway.networking.k8s.io", "v1", "HTTPRoute", "")
+	Role        = object("rbac.authorization.k8s.io", "v1", "Role", "")
+	RoleBinding = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
 )
 
 // Kinds are those of Freehold itself: the kinds with a proxy, then the shared configurations.

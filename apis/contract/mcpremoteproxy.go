@@ -32,8 +32,8 @@ func MCPRemoteProxies() Workload {
 }
 
 func mcpRemoteProxyRemovals() []ownership.Removal {
-	return []ownership.Removal{{
-		Identity: IdentityMCPRemoteProxy, Object: ConfigMap,
-		Why: "a run config that no pod can mount any more",
-	}}
+	return []ownership.Removal{
+		{Identity: IdentityMCPRemoteProxy, Object: ConfigMap, Why: "a run config that no pod can mount any more"},
+		{Identity: IdentityMCPRemoteProxy, Object: HTTPRoute, Why: "that of a proxy whose spec asks for none any more"},
+	}
 }

@@ -63,6 +63,7 @@ func backendGrants(w Workload) (policy, content, scale ownership.Grant) {
 func mcpServerRemovals() []ownership.Removal {
 	return []ownership.Removal{
 		{Identity: IdentityMCPServer, Object: ConfigMap, Why: "a run config that no pod can mount any more"},
+		{Identity: IdentityMCPServer, Object: HTTPRoute, Why: "that of a server whose spec asks for none any more"},
 		{
 			Identity: IdentityMCPServer, Object: NetworkPolicy,
 			Why: "that of a server whose backend anyone may reach again, or that is being deleted",

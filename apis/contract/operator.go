@@ -33,7 +33,7 @@ func processRights() []ownership.Right {
 	}
 	var all []ownership.Right
 	for _, object := range slices.Concat(Kinds(), []ownership.Object{
-		Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy,
+		Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy, HTTPRoute,
 	}) {
 		all = append(all, right(object, "watches it, and reads it where a cache may be behind", "get", "list", "watch"))
 	}

@@ -45,7 +45,7 @@ func Workloads() []Workload { return []Workload{MCPServers(), MCPRemoteProxies()
 
 // workloadConditions are those of every kind, in the order of a status.
 var workloadConditions = []string{
-	"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "ForeignPodContent",
+	"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "Published", "ForeignPodContent",
 	"FieldConflict", "FinalizerMissing", "UnknownFields",
 }
 
@@ -126,6 +126,8 @@ func (w Workload) children() []ownership.Grant {
 		proxy,
 		build(Service, w.label("-proxy"), "is where clients call",
 			"spec.ports", "spec.selector", "spec.type"),
+		build(HTTPRoute, w.label("-proxy"), "leads clients from Gateways to the proxy",
+			"spec.parentRefs", "spec.hostnames", "spec.rules"),
 	}
 	if w.Backend {
 		policy, content, scale := backendGrants(w)

@@ -215,6 +215,8 @@ type Proxy struct {
 	Path string `json:"path"`
 	// PublicURL is where clients outside the cluster reach the proxy.
 	PublicURL string `json:"publicURL,omitempty"`
+	// Hosts are further names under which they reach it, sorted.
+	Hosts []string `json:"hosts,omitempty"`
 	// AllowedOrigins are the values of the Origin header that are let in, sorted.
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 	// TrustForwardedHeaders passes on X-Forwarded-* of a request.

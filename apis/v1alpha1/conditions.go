@@ -35,6 +35,8 @@ const (
 	// ConditionBackendExposed is present, and True, while the spec lets others than
 	// the proxy connect to the backend of a server with a login or policies.
 	ConditionBackendExposed = "BackendExposed"
+	// ConditionPublished is present while the spec asks for an HTTPRoute: whether a Gateway leads clients to the proxy.
+	ConditionPublished = "Published"
 	// ConditionPolicyUnmatched is present, and True, while a policy of the spec can match no call.
 	ConditionPolicyUnmatched = "PolicyUnmatched"
 	// ConditionBackendApplied is the runner's: whether the backend's objects carry the runner's content.
@@ -139,6 +141,12 @@ const (
 	ReasonFieldConflict = "FieldConflict"
 	// ReasonBackendIngressAny says that spec.network.backendIngress is Any.
 	ReasonBackendIngressAny = "BackendIngressAny"
+	// ReasonRouteTaken, ReasonHTTPRouteNotServed, ReasonRouteNotTaken and ReasonRouteRefused are of ConditionPublished:
+	// all parents take the HTTPRoute; the cluster has no such kind; a parent has not answered yet; one refuses it.
+	ReasonRouteTaken         = "RouteTaken"
+	ReasonHTTPRouteNotServed = "HTTPRouteNotServed"
+	ReasonRouteNotTaken      = "RouteNotTaken"
+	ReasonRouteRefused       = "RouteRefused"
 	// ReasonUnknownWords says that the scope of a policy names an action or a type that no call has.
 	ReasonUnknownWords = "UnknownWords"
 	// ReasonLaterRelease says that the CustomResourceDefinition is of a later release than the operator.

@@ -30,7 +30,8 @@ type ProxySpec struct {
 	// publicURL is the URL under which clients outside the cluster reach the
 	// proxy, for example https://echo.example.com; they call it followed by
 	// spec.path. A path in it is one that your Ingress or Gateway removes: the proxy
-	// answers at spec.path only. Freehold creates no Ingress or Gateway. Set it if clients use a host name that is not
+	// answers at spec.path only. With httpRoute the default is https, its first host name
+	// and its path. Set it if clients use a host name that is neither of that nor
 	// one of the Service NAME-proxy: under any other name the proxy answers 421
 	// to every GET, by which clients open event streams, and to every call of a
 	// browser page of that host, because an attacker's name may have been rebound
@@ -40,6 +41,13 @@ type ProxySpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="publicURL must be an absolute URL: write for example https://mcp.example.com/echo"
 	PublicURL string `json:"publicURL,omitempty"`
+
+	// httpRoute makes an HTTPRoute of the Gateway API, NAME-proxy, which leads clients to
+	// the proxy: their calls, and what they ask for before a login. Where the cluster does
+	// not serve HTTPRoutes, or no Gateway takes it, the condition Published is False. An
+	// Ingress is yours to write.
+	// +optional
+	HTTPRoute *ProxyHTTPRoute `json:"httpRoute,omitempty"`
 
 	// allowedOrigins are the origins of web pages that may call from a browser,
 	// as the browser writes them into the Origin header, for example

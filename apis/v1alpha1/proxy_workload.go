@@ -105,8 +105,9 @@ type ProxyWorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	URL string `json:"url,omitempty"`
 
-	// publicURL is the URL that clients outside the cluster call: spec.proxy.publicURL
-	// followed by spec.path. It is absent where the spec has none.
+	// publicURL is the URL that clients outside the cluster call: spec.proxy.publicURL, or
+	// else that of spec.proxy.httpRoute, followed by spec.path. It is absent where the spec
+	// has neither.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	PublicURL string `json:"publicURL,omitempty"`

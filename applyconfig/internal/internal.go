@@ -1979,6 +1979,24 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: sub
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.ProxyHTTPRoute
+  map:
+    fields:
+    - name: hostnames
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: parentRefs
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RouteParent
+          elementRelationship: atomic
+    - name: path
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.ProxyProbe
   map:
     fields:
@@ -2023,6 +2041,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: hostHeader
       type:
         scalar: string
+    - name: httpRoute
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ProxyHTTPRoute
     - name: podTemplate
       type:
         namedType: RawExtension.runtime.pkg.apimachinery.k8s.io
@@ -2183,6 +2204,28 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.RouteParent
+  map:
+    fields:
+    - name: group
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
+    - name: port
+      type:
+        scalar: numeric
+    - name: sectionName
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
   map:
     fields:

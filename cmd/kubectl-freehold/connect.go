@@ -17,8 +17,11 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
-// asJSON is the client for programs.
-const asJSON = "json"
+// asJSON is the client for programs, and inCluster are clients that need no published URL.
+const (
+	asJSON    = "json"
+	inCluster = "in-cluster"
+)
 
 type connecting struct {
 	client   string
@@ -107,6 +110,9 @@ func (c *cli) connectTo(ctx context.Context, args []string, k connecting) error 
 		return err
 	}
 	ready, why := r.ready()
+	if ready && !k.forward && k.client != inCluster {
+		ready, why = r.published()
+	}
 	switch {
 	case known:
 		err = c.printClient(r, client, endpoint, why)
@@ -184,6 +190,16 @@ func (r *reached) ready() (ready bool, why string) {
 		}
 	}
 	return false, title(r.object) + " is not ready: no operator has reported on it yet"
+}
+
+// published reports whether nothing keeps clients from the public URL, and if not what.
+func (r *reached) published() (published bool, why string) {
+	found := meta.FindStatusCondition(r.status.Conditions, v1alpha1.ConditionPublished)
+	if found == nil || found.Status != metav1.ConditionFalse {
+		return true, ""
+	}
+	return false, fmt.Sprintf("%s is ready, and not published: %s: %s. Until then use --forward.", title(r.object),
+		found.Reason, found.Message)
 }
 
 // printClient says how a server is, and what connects a client to it.

@@ -85,3 +85,22 @@ func TestConnectSaysWhyNotYet(t *testing.T) {
 		}
 	}
 }
+
+// A Gateway that refuses the route is told: the URL would lead nowhere.
+func TestConnectSaysWhyNotPublished(t *testing.T) {
+	for conditions, want := range map[string]string{
+		"": "",
+		is("Published", "True", "RouteTaken", ""):                    "",
+		is("Published", "Unknown", "RouteNotTaken", ""):              "",
+		is("Published", "False", "RouteRefused", "no listener"):      "not published: RouteRefused: no listener. Until then use",
+		is("Published", "False", "HTTPRouteNotServed", "install it"): "not published: HTTPRouteNotServed: install it",
+	} {
+		r, err := reachedOf(reports(t, "MCPServer", "tools", "everything", conditions))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if published, why := r.published(); published != (want == "") || !strings.Contains(why, want) {
+			t.Errorf("%s: published %t, %q", conditions, published, why)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +39,11 @@ func (a *Applier) Ahead(
 func (a *Applier) read(
 	ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName,
 ) (client.Object, error) {
+	if !a.client.Scheme().Recognizes(gvk) { // a kind of others, which a cluster may lack
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(gvk)
+		return obj, a.live.Get(ctx, key, obj)
+	}
 	made, err := a.client.Scheme().New(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", gvk.Kind, err)

@@ -128,10 +128,13 @@ func (r *Reconciler) children() handler.EventHandler {
 	}
 }
 
-// listen wakes the object of whose pods something is said.
+// listen wakes the object of whose pods something is said, or whose HTTPRoute has changed.
 func (r *Reconciler) listen(_ context.Context, q queue) error {
 	if r.reader.Complaints != nil {
 		r.reader.Complaints.OnNews(func(namespace, key string) { r.wakeOwner(q, namespace, key, 0) })
 	}
+	r.reader.Routes.OnNews(func(namespace string, labels map[string]string) {
+		r.wakeOwner(q, namespace, labels[workload.LabelServer], gathering)
+	})
 	return nil
 }

@@ -5,6 +5,7 @@ package runspec
 import (
 	"bytes"
 	"cmp"
+	"net/url"
 	"slices"
 	"time"
 
@@ -122,7 +123,8 @@ func proxy(spec *v1alpha1.ProxyWorkloadSpec) runconfig.Proxy {
 	if spec.Proxy == nil {
 		return p
 	}
-	p.PublicURL, p.GraceSeconds = spec.Proxy.PublicURL, spec.Proxy.TerminationGracePeriodSeconds
+	p.PublicURL, p.GraceSeconds = PublicURL(spec.Proxy), spec.Proxy.TerminationGracePeriodSeconds
+	p.Hosts = hosts(spec.Proxy)
 	p.NoAudit = spec.Proxy.Audit == v1alpha1.AuditDisabled
 	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
 	p.ClientHost = spec.Proxy.HostHeader == v1alpha1.HostClient
@@ -134,6 +136,29 @@ func proxy(spec *v1alpha1.ProxyWorkloadSpec) runconfig.Proxy {
 		}
 	}
 	return p
+}
+
+// PublicURL is where clients outside the cluster reach a proxy, before spec.path: publicURL, or else what its HTTPRoute
+// publishes, empty for neither. A Gateway that serves credentials ends TLS; for any other the user writes publicURL.
+func PublicURL(spec *v1alpha1.ProxySpec) string {
+	if route := spec.HTTPRoute; spec.PublicURL == "" && route != nil && len(route.Hostnames) > 0 {
+		return "https://" + route.Hostnames[0] + route.Path
+	}
+	return spec.PublicURL
+}
+
+// hosts are the host names of the HTTPRoute that the public URL does not have.
+func hosts(spec *v1alpha1.ProxySpec) (more []string) {
+	if spec.HTTPRoute == nil {
+		return nil
+	}
+	public, err := url.Parse(PublicURL(spec))
+	for _, host := range Sorted(spec.HTTPRoute.Hostnames) {
+		if err != nil || host != public.Hostname() {
+			more = append(more, host)
+		}
+	}
+	return more
 }
 
 // ProxyPort is where a proxy listens.

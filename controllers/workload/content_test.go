@@ -126,6 +126,16 @@ var changes = map[string]struct {
 		proxy,
 		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.PublicURL = "" },
 	},
+	"spec.proxy.httpRoute": {none, func(s *v1alpha1.MCPServer, _ *given) {
+		s.Spec.Proxy.HTTPRoute = routed(publicHost(s))
+	}},
+	"an HTTPRoute under another host": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
+		s.Spec.Proxy.HTTPRoute = routed(publicHost(s), "other.example.com")
+	}},
+	"an HTTPRoute in the place of publicURL": {proxy, func(s *v1alpha1.MCPServer, _ *given) {
+		s.Spec.Proxy.HTTPRoute = routed("other.example.com")
+		s.Spec.Proxy.PublicURL = ""
+	}},
 	"spec.proxy.allowedOrigins": {
 		proxy,
 		func(s *v1alpha1.MCPServer, _ *given) { s.Spec.Proxy.AllowedOrigins = nil },

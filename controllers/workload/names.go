@@ -124,10 +124,14 @@ func URL(owner Owner, spec *v1alpha1.ProxySpec, path string) string {
 }
 
 // PublicURL is where clients outside the cluster call a proxy, empty where it has no such URL. An Ingress or Gateway
-// removes the path of spec.proxy.publicURL.
+// removes what is before spec.path.
 func PublicURL(spec *v1alpha1.ProxyWorkloadSpec) string {
-	if spec.Proxy == nil || spec.Proxy.PublicURL == "" {
+	if spec.Proxy == nil {
 		return ""
 	}
-	return strings.TrimSuffix(spec.Proxy.PublicURL, "/") + runspec.Path(spec.Path)
+	public := runspec.PublicURL(spec.Proxy)
+	if public == "" {
+		return ""
+	}
+	return strings.TrimSuffix(public, "/") + runspec.Path(spec.Path)
 }

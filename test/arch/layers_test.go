@@ -15,7 +15,8 @@ var below = []string{
 	"controllers/conditions",
 	"controllers/configs/authz", "controllers/configs/frame", "controllers/configs/registry", "controllers/configs/store",
 	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/reconcile",
-	"controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"controllers/references", "controllers/revision", "controllers/rollout", "controllers/routes", "controllers/runspec",
+	"controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a package may import. The longest name that
@@ -63,6 +64,7 @@ var layers = map[string][]string{
 	"controllers/apply":      {"apis/ownership"},
 	"controllers/metrics":    {"apis/..."},
 	"controllers/complaints": {"controllers/conditions", "controllers/workload"},
+	"controllers/routes":     {"apis/contract"},
 	"controllers/reconcile":  {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
 	"controllers/references": {"apis/...", "controllers/kinds"},
 

@@ -54,13 +54,14 @@ func ready(s *kit.Env, server *v1alpha1.MCPServer, generation int64, replicas in
 // the rights of the chart, and what the audit log says of it.
 func TestEveryPassWorks(t *testing.T) {
 	s := kit.NewEnv(t, plane)
+	s.ServeHTTPRoutes()
 	end := operate(s)
 	s.RunProxies()
 	server := &v1alpha1.MCPServer{}
 	server.Name = "echo"
 	s.Apply("git", kit.Server("echo", "registry.example.com/echo:1", proxyOnly))
 	ready(s, server, 1, 1)
-	s.Apply("git", kit.Server("echo", "registry.example.com/echo:2", inPlace))
+	s.Apply("git", kit.Server("echo", "registry.example.com/echo:2", inPlace+"\nproxy: "+byRoute))
 	ready(s, server, 2, 1)
 	first := leader(s)
 	endSecond := operate(s)
@@ -97,6 +98,9 @@ func TestEveryPassWorks(t *testing.T) {
 		everyRightIsUsed(t, s.Namespace, identity, log)
 	}
 }
+
+// byRoute publishes a proxy by a Gateway.
+const byRoute = "{httpRoute: {parentRefs: [{name: public}], hostnames: [mcp.example.com]}}"
 
 // inPlace has new content replace pods: here no proxy tells the operator's process that its calls have moved.
 const inPlace = "rollout: {strategy: Replace}"
@@ -153,8 +157,12 @@ func remote(s *kit.Env) {
 	}
 	proxy := &v1alpha1.MCPRemoteProxy{ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: s.Namespace}}
 	for i := range 4 {
+		by := "{}"
+		if i == 0 {
+			by = byRoute
+		}
 		s.Apply("git", fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, "+
-			"spec: {url: 'https://mcp.example.com/%d', headers: [%s]}}", i, strings.Join(headers, ", ")))
+			"spec: {url: 'https://mcp.example.com/%d', headers: [%s], proxy: %s}}", i, strings.Join(headers, ", "), by))
 		s.Await(proxy, "it is ready", func() error {
 			c, w := meta.FindStatusCondition(proxy.Status.Conditions, v1alpha1.ConditionReady), proxy.Status.Workload
 			if c == nil || c.Status != "True" || c.ObservedGeneration != proxy.Generation || w == nil ||
@@ -246,7 +254,7 @@ func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 			identity = contract.IdentityOperator
 		case e.Verb == "delete":
 			identity = contract.IdentityMCPServer
-			if strings.HasPrefix(e.ObjectRef.Name, "echo.remote-") {
+			if strings.HasPrefix(e.ObjectRef.Name, "echo.remote-") || strings.HasSuffix(e.ObjectRef.Name, "-remote") {
 				identity = contract.IdentityMCPRemoteProxy
 			}
 		case slices.Contains([]string{"get", "list", "watch"}, e.Verb):

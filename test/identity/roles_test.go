@@ -68,6 +68,7 @@ type trial struct {
 // only, as with the chart's namespaces.
 func TestEveryRightIsNeeded(t *testing.T) {
 	s := kit.NewEnv(t, plane)
+	s.ServeHTTPRoutes()
 	var trials []*trial
 	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner,
 		contract.IdentityRemoteRunner) {

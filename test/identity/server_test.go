@@ -13,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -64,6 +65,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 		"networkpolicies": workload.BackendNetworkPolicy(made.object, podtemplate.Release{}),
 		"secrets": workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID),
 			strings.Repeat("k", 32)),
+		"httproutes":   workload.ProxyHTTPRoute(owner, routed(made.object)),
 		"statefulsets": backend, "runner/services": workload.BackendService(run, workload.Slot1),
 	} {
 		made.intents[resource] = unstructuredOf(s, ac)
@@ -110,7 +112,8 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner),
 		"rolebindings": workload.RoleBinding(owner),
 		"configmaps":   config, "deployments": proxy, "services": workload.ProxyService(owner, object.Spec.Proxy),
-		"secrets": workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), strings.Repeat("k", 32)),
+		"secrets":    workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), strings.Repeat("k", 32)),
+		"httproutes": workload.ProxyHTTPRoute(owner, routed(object)),
 	} {
 		made.intents[resource+ofRemote] = unstructuredOf(s, ac)
 	}
@@ -119,6 +122,15 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 	made.states(s, contract.MCPRemoteProxy, "mcpremoteproxies/status", "status: {observedGeneration: 1}")
 	made.states(s, contract.MCPRemoteProxy, "runner/mcpremoteproxies/status",
 		`status: {conditions: [{type: BackendAnswers, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
+}
+
+// routed is the spec of an object with an HTTPRoute.
+func routed(object kinds.Object) *v1alpha1.ProxyWorkloadSpec {
+	spec := object.GetProxySpec().DeepCopy()
+	spec.Proxy = &v1alpha1.ProxySpec{HTTPRoute: &v1alpha1.ProxyHTTPRoute{
+		ParentRefs: []v1alpha1.RouteParent{{Name: "public"}}, Hostnames: []string{"mcp.example.com"},
+	}}
+	return spec
 }
 
 // states keeps an intent about an object of the server's name.

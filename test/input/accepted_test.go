@@ -19,7 +19,9 @@ var accepted = map[string]string{
 	"the root as path":             "path: /",
 	"quantities": "resources: {limits: {cpu: 0, memory: 1.5Gi, nvidia.com/gpu: 1, hugepages-2Mi: 2Mi, " +
 		"ephemeral-storage: 1e3}, requests: {cpu: 0}}",
-	"origins":                      `proxy: {allowedOrigins: ["https://app.example.com", "http://localhost:3000", "http://[::1]:3000", "vscode-webview://0a1b"]}`,
+	"origins": `proxy: {allowedOrigins: ["https://app.example.com", "http://localhost:3000", "http://[::1]:3000", "vscode-webview://0a1b"]}`,
+	"an HTTPRoute": "proxy: {httpRoute: {parentRefs: [{name: a, namespace: b, sectionName: https, port: 443}], " +
+		"hostnames: [localhost, a.example.com], path: /team/echo.v1}}",
 	"a public URL":                 `proxy: {publicURL: "https://mcp.example.com:8443/echo?a=b"}`,
 	"a ServiceAccount with a dot":  "serviceAccountName: team.robot-1",
 	"a ServiceAccount with runner": "serviceAccountName: runner-1",

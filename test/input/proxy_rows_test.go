@@ -57,6 +57,28 @@ var proxyRows = []subject{
 			says:  "Invalid value: 15: write how many seconds an answer may take, 1 to 9",
 		},
 	}},
+	{"spec.proxy.httpRoute", []row{
+		{
+			mistake: "a wildcard as host name", spec: `proxy: {httpRoute: {parentRefs: [{name: a}], hostnames: ["*.example.com"]}}`,
+			field: "spec.proxy.httpRoute.hostnames",
+			says: "Invalid value: hostnames are host names in lower case without scheme, port, path or wildcard: write for " +
+				"example mcp.example.com",
+		},
+		{
+			mistake: "a URL as host name",
+			spec:    `proxy: {httpRoute: {parentRefs: [{name: a}], hostnames: ["https://mcp.example.com"]}}`,
+			field:   "spec.proxy.httpRoute.hostnames",
+			says: "Invalid value: hostnames are host names in lower case without scheme, port, path or wildcard: write for " +
+				"example mcp.example.com",
+		},
+		{
+			mistake: "a path that ends with /",
+			spec:    `proxy: {httpRoute: {parentRefs: [{name: a}], hostnames: [a.example.com], path: /echo/}}`,
+			field:   "spec.proxy.httpRoute.path",
+			says: "Invalid value: \"/echo/\": path must begin with /, not end with one, and hold only letters, digits and " +
+				". _ ~ / -: write for example /echo",
+		},
+	}},
 	{"spec.proxy.publicURL and spec.proxy.allowedOrigins", []row{
 		{
 			mistake: "no scheme", spec: "proxy: {publicURL: mcp.example.com}", field: "spec.proxy.publicURL",

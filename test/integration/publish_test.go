@@ -26,7 +26,7 @@ var _ = It("The published Ingress and HTTPRoute lead to a ready pod of the proxy
 	s := newEnv()
 	operate(s)
 	s.RunProxies()
-	serveHTTPRoutes(s)
+	s.ServeHTTPRoutes()
 	page, err := os.ReadFile("../../docs/how-to/publish.md")
 	Expect(err).NotTo(HaveOccurred())
 	s.Apply(git, strings.Replace(login(""), ", clockSkewSeconds: %d", "", 1))
@@ -63,7 +63,7 @@ var _ = It("The published Ingress and HTTPRoute lead to a ready pod of the proxy
 // The CRD with which the HTTPRoute is judged finds what is wrong with one.
 var _ = It("A wrong HTTPRoute is refused", func() {
 	s := newEnv()
-	serveHTTPRoutes(s)
+	s.ServeHTTPRoutes()
 	for spec, says := range map[string]string{
 		"{rules: [{backendRef: {name: a}}]}": ".spec.rules[0].backendRef: field not declared " +
 			"in schema",
@@ -78,22 +78,6 @@ var _ = It("A wrong HTTPRoute is refused", func() {
 		Expect(err).To(MatchError(ContainSubstring(says)))
 	}
 })
-
-// serveHTTPRoutes has the API server serve Gateway API's HTTPRoute, without a controller.
-func serveHTTPRoutes(s *kit.Env) {
-	GinkgoHelper()
-	text, err := os.ReadFile("testdata/httproutes.yaml")
-	Expect(err).NotTo(HaveOccurred())
-	crd := s.Intent(string(text))
-	crd.SetNamespace("")
-	Expect(s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("gateway-api"))).
-		To(Succeed())
-	Eventually(func() error {
-		_, err := s.ApplyErr(git, "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: served}, "+
-			"spec: {}}")
-		return err
-	}).Should(Succeed())
-}
 
 // listens expects a ready pod behind a port of a Service.
 func listens(s *kit.Env, name string, number int32) {

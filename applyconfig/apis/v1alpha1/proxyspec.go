@@ -22,13 +22,19 @@ type ProxySpecApplyConfiguration struct {
 	// publicURL is the URL under which clients outside the cluster reach the
 	// proxy, for example https://echo.example.com; they call it followed by
 	// spec.path. A path in it is one that your Ingress or Gateway removes: the proxy
-	// answers at spec.path only. Freehold creates no Ingress or Gateway. Set it if clients use a host name that is not
+	// answers at spec.path only. With httpRoute the default is https, its first host name
+	// and its path. Set it if clients use a host name that is neither of that nor
 	// one of the Service NAME-proxy: under any other name the proxy answers 421
 	// to every GET, by which clients open event streams, and to every call of a
 	// browser page of that host, because an attacker's name may have been rebound
 	// to this address. With spec.oidcConfigRef the URL followed by spec.path is also
 	// what clients read as the server's own, and the default of the tokens' audience.
 	PublicURL *string `json:"publicURL,omitempty"`
+	// httpRoute makes an HTTPRoute of the Gateway API, NAME-proxy, which leads clients to
+	// the proxy: their calls, and what they ask for before a login. Where the cluster does
+	// not serve HTTPRoutes, or no Gateway takes it, the condition Published is False. An
+	// Ingress is yours to write.
+	HTTPRoute *ProxyHTTPRouteApplyConfiguration `json:"httpRoute,omitempty"`
 	// allowedOrigins are the origins of web pages that may call from a browser,
 	// as the browser writes them into the Origin header, for example
 	// https://app.example.com. Calls from pages of any other origin get 403,
@@ -101,6 +107,14 @@ func (b *ProxySpecApplyConfiguration) WithPort(value int32) *ProxySpecApplyConfi
 // If called multiple times, the PublicURL field is set to the value of the last call.
 func (b *ProxySpecApplyConfiguration) WithPublicURL(value string) *ProxySpecApplyConfiguration {
 	b.PublicURL = &value
+	return b
+}
+
+// WithHTTPRoute sets the HTTPRoute field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HTTPRoute field is set to the value of the last call.
+func (b *ProxySpecApplyConfiguration) WithHTTPRoute(value *ProxyHTTPRouteApplyConfiguration) *ProxySpecApplyConfiguration {
+	b.HTTPRoute = value
 	return b
 }
 

@@ -32,8 +32,9 @@ type ProxyWorkloadStatusApplyConfiguration struct {
 	Runtime *RuntimeStatusApplyConfiguration `json:"runtime,omitempty"`
 	// url is the URL that clients in the cluster call.
 	URL *string `json:"url,omitempty"`
-	// publicURL is the URL that clients outside the cluster call: spec.proxy.publicURL
-	// followed by spec.path. It is absent where the spec has none.
+	// publicURL is the URL that clients outside the cluster call: spec.proxy.publicURL, or
+	// else that of spec.proxy.httpRoute, followed by spec.path. It is absent where the spec
+	// has neither.
 	PublicURL *string `json:"publicURL,omitempty"`
 }
 

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +45,8 @@ type (
 		Policy *networkingv1.NetworkPolicy
 		Ends   bool
 	}
+	// RemoveRoute deletes the HTTPRoute of a server whose spec asks for none.
+	RemoveRoute struct{ Live *unstructured.Unstructured }
 	// ConfirmClaim reads the server live, and ends the pass if it has another claim than the snapshot.
 	ConfirmClaim struct{}
 	// KeepClaim remembers that this process found the target claimed as it would have.

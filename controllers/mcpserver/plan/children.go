@@ -45,6 +45,7 @@ func (m *maker) converge() {
 	for _, config := range m.s.OutdatedRunConfigs(m.Target) {
 		group.always(RemoveRunConfig{config})
 	}
+	m.route(group)
 	if m.Phase != Invalid && m.s.Policy().Ours() && !m.networkWrong() && m.network() == nil {
 		group.always(RemovePolicy{Policy: m.s.Policy().Live})
 	}
@@ -67,6 +68,20 @@ func (m *maker) converge() {
 		}
 	}
 	m.always(Report{})
+}
+
+// route applies the HTTPRoute last, since nothing rests on it. Where the cluster does not serve the kind it is asked
+// again.
+func (m *maker) route(group *Plan) {
+	switch intent := workload.ProxyHTTPRoute(m.owner, m.s.Object.GetProxySpec()); {
+	case m.Phase == Invalid:
+	case intent != nil && m.s.ServesRoutes:
+		group.always(ApplyChild{Child{Manager: m.s.Kind.ChildrenManager, Live: m.s.Route.Live, Intent: intent}})
+	case intent != nil:
+		m.wake(snapshot.RecheckRoutes)
+	case m.s.Route.Ours():
+		group.always(RemoveRoute{m.s.Route.Live})
+	}
 }
 
 // content applies what carries the target, but where that is there as it is rendered, or must not be written over: the

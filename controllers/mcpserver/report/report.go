@@ -70,6 +70,7 @@ func findings(
 		v1alpha1.ConditionFieldConflict:     fieldConflict(s, conflicts),
 		v1alpha1.ConditionBackendExposed:    backendExposed(s),
 		v1alpha1.ConditionAvailable:         available(s, made),
+		v1alpha1.ConditionPublished:         published(s),
 	} {
 		if f != nil {
 			found[conditionType] = *f

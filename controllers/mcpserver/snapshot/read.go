@@ -27,6 +27,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/rollout"
+	"github.com/freehold-dev/freehold/controllers/routes"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -40,6 +41,8 @@ type Reader struct {
 	Percent int
 	// Complaints are those about pods; nil for none.
 	Complaints *complaints.Store
+	// Routes are HTTPRoutes; nil for those of a cluster that does not have them.
+	Routes *routes.Source
 	// RememberedAs is that of the writer of children (apply.Writer); nil where nothing is remembered.
 	RememberedAs func(client.Object) string
 
@@ -170,8 +173,20 @@ func (r *Reader) objects(ctx context.Context, server kinds.Object) (o Objects, e
 	if err != nil {
 		return Objects{}, err
 	}
+	o.Route, o.ServesRoutes, err = r.Routes.Get(ctx, key(workload.ProxyName(name)), wantsRoute(server))
+	if err != nil {
+		return Objects{}, err
+	}
 	o.Pods, err = r.pods(ctx, server.GetNamespace(), name)
 	return o, err
+}
+
+// RecheckRoutes is when a server whose HTTPRoute the cluster does not serve is looked at again.
+const RecheckRoutes = routes.Recheck
+
+func wantsRoute(server kinds.Object) bool {
+	spec := server.GetProxySpec().Proxy
+	return spec != nil && spec.HTTPRoute != nil
 }
 
 func found[T client.Object](get func(string, client.Object) bool, name string, obj T) T {

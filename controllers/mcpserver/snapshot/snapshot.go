@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +40,9 @@ type Objects struct {
 	Slot2 BackendObjects
 	// Policy is the NetworkPolicy of the backend.
 	Policy *networkingv1.NetworkPolicy
+	// Route is the HTTPRoute to the proxy, and ServesRoutes whether the cluster has that kind.
+	Route        *unstructured.Unstructured
+	ServesRoutes bool
 
 	// RunConfigs are without their data.
 	RunConfigs []metav1.PartialObjectMetadata
@@ -80,6 +84,9 @@ type Snapshot struct {
 	Binding Child[*rbacv1.RoleBinding]
 	// Service is where clients call.
 	Service Child[*corev1.Service]
+	// Route leads clients from Gateways there, if ServesRoutes says that the cluster has that kind.
+	Route        Child[*unstructured.Unstructured]
+	ServesRoutes bool
 	// Active is the slot of the backend that gets the calls, or that is to be the first.
 	Active workload.Slot
 	Slots  map[workload.Slot]*Slot
@@ -116,6 +123,7 @@ func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
 		Account: childOf(object, objects.Account), Role: childOf(object, objects.Role),
 		Binding: childOf(object, objects.Binding),
 		Service: childOf(object, objects.Service),
+		Route:   childOf(object, objects.Route), ServesRoutes: objects.ServesRoutes,
 		Slots: map[workload.Slot]*Slot{
 			workload.Slot1: slotOf(object, BackendObjects{objects.Backend, objects.Calls, objects.Names}),
 			workload.Slot2: slotOf(object, objects.Slot2),

@@ -21,7 +21,7 @@ func (t *Target) fqdn(service string) string {
 }
 
 // hosts are the names under which clients know the proxy: those of its Service,
-// with each domain of the cluster, and the host of publicURL.
+// with each domain of the cluster, the host of publicURL and those of its HTTPRoute.
 func (t *Target) hosts() []string {
 	inNamespace := t.service + "." + t.config.Run.Server.Namespace
 	names := []string{t.service, inNamespace, inNamespace + ".svc"}
@@ -31,7 +31,7 @@ func (t *Target) hosts() []string {
 	if host := t.public.Hostname(); host != "" {
 		names = append(names, host)
 	}
-	return names
+	return append(names, t.config.Run.Proxy.Hosts...)
 }
 
 // domainsOf are the cluster's DNS domains: the default, which no public name can

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/printable"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// published says whether Gateways lead clients to the proxy, nil where the spec asks for no HTTPRoute.
+func published(s *snapshot.Snapshot) *conditions.Finding {
+	spec := s.Object.GetProxySpec()
+	switch {
+	case spec.Proxy == nil || spec.Proxy.HTTPRoute == nil:
+		return nil
+	case !s.ServesRoutes:
+		return new(conditions.False(v1alpha1.ReasonHTTPRouteNotServed,
+			"the cluster does not serve HTTPRoutes of gateway.networking.k8s.io/v1: install the Gateway API, or write an "+
+				"Ingress and spec.proxy.publicURL, and remove spec.proxy.httpRoute"))
+	}
+	answers := answersOf(s.Route.Live)
+	var waits, refused []string
+	for _, parent := range spec.Proxy.HTTPRoute.ParentRefs {
+		called := cmp.Or(parent.Kind, "Gateway") + " " + cmp.Or(parent.Namespace, s.Object.GetNamespace()) + "/" + parent.Name
+		switch taken, words := answers.of(parent, s.Object.GetNamespace()); {
+		case words != "":
+			refused = append(refused, called+" refuses it: "+words)
+		case !taken:
+			waits = append(waits, called)
+		}
+	}
+	switch route := "HTTPRoute " + workload.ProxyName(kinds.Key(s.Object)); {
+	case len(refused) > 0:
+		return new(conditions.False(v1alpha1.ReasonRouteRefused, route+": "+strings.Join(refused, "; ")))
+	case len(waits) > 0:
+		return &conditions.Finding{
+			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonRouteNotTaken, Message: fmt.Sprintf(
+				"%s has no answer of %s yet: look whether that exists, and whether its controller runs", route,
+				strings.Join(waits, ", ")),
+		}
+	}
+	return new(conditions.True(v1alpha1.ReasonRouteTaken, "clients call "+workload.PublicURL(spec)))
+}
+
+// routeAnswers are what parents of an HTTPRoute say of it.
+type routeAnswers struct {
+	Generation int64 `json:"-"`
+	Parents    []struct {
+		ParentRef  v1alpha1.RouteParent `json:"parentRef"`
+		Conditions []metav1.Condition   `json:"conditions"`
+	} `json:"parents"`
+}
+
+func answersOf(route *unstructured.Unstructured) (answers routeAnswers) {
+	if route == nil {
+		return answers
+	}
+	status, _, _ := unstructured.NestedMap(route.Object, "status")              //nolint:errcheck // it is as good as none
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(status, &answers) //nolint:errcheck // so far as it can be read
+	answers.Generation = route.GetGeneration()
+	return answers
+}
+
+// wordsOfGateways is how many bytes of a refusal are shown.
+const wordsOfGateways = 256
+
+// of reports whether a parent takes the route as it is now, or in which words it refuses it.
+func (a routeAnswers) of(parent v1alpha1.RouteParent, namespace string) (taken bool, refused string) {
+	for _, said := range a.Parents {
+		to := said.ParentRef
+		if to.Name != parent.Name || cmp.Or(to.Namespace, namespace) != cmp.Or(parent.Namespace, namespace) ||
+			to.SectionName != parent.SectionName || to.Port != parent.Port {
+			continue
+		}
+		for _, of := range []string{"Accepted", "ResolvedRefs"} {
+			c := meta.FindStatusCondition(said.Conditions, of)
+			switch {
+			case c == nil || c.ObservedGeneration != 0 && c.ObservedGeneration < a.Generation:
+			case c.Status == metav1.ConditionFalse:
+				return false, printable.Line(cmp.Or(c.Reason, of)+": "+c.Message, wordsOfGateways)
+			case c.Status == metav1.ConditionTrue && of == "Accepted":
+				taken = true
+			}
+		}
+	}
+	return taken, ""
+}
