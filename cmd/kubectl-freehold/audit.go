@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -156,15 +157,26 @@ func configKinds() []string {
 }
 
 // childKinds are the kinds of children in the contract, except those written once: others may change them, and the
-// user need not have the right to list Secrets.
+// user need not have the right to list Secrets; and except those that the cluster lacks.
 func (c *cli) childKinds() []string {
 	var kinds []string
 	for _, g := range c.contract.Grants {
-		if kind := argument(g.Object); len(g.Names) > 0 && !g.Once && !slices.Contains(kinds, kind) {
+		if kind := argument(g.Object); len(g.Names) > 0 && !g.Once && !slices.Contains(kinds, kind) &&
+			(g.Object != contract.HTTPRoute || c.serves(g.Object)) {
 			kinds = append(kinds, kind)
 		}
 	}
 	return kinds
+}
+
+// serves reports whether the cluster has a kind; also where it cannot be asked, which the request for objects says.
+func (c *cli) serves(o ownership.Object) bool {
+	mapper, err := c.flags.ToRESTMapper()
+	if err != nil {
+		return true
+	}
+	_, err = mapper.RESTMapping(o.GroupKind(), o.Version)
+	return !meta.IsNoMatchError(err)
 }
 
 // argument is a kind as Kind.version.group, where the group may be empty.

@@ -92,7 +92,7 @@ func TestConnectSaysWhyNotPublished(t *testing.T) {
 		"": "",
 		is("Published", "True", "RouteTaken", ""):                    "",
 		is("Published", "Unknown", "RouteNotTaken", ""):              "",
-		is("Published", "False", "RouteRefused", "no listener"):      "not published: RouteRefused: no listener. Until then use",
+		is("Published", "False", "RouteRefused", "no listener"):      "not published: RouteRefused: no listener. Until",
 		is("Published", "False", "HTTPRouteNotServed", "install it"): "not published: HTTPRouteNotServed: install it",
 	} {
 		r, err := reachedOf(reports(t, "MCPServer", "tools", "everything", conditions))

@@ -61,7 +61,8 @@ var _ = It("An HTTPRoute is made where the cluster serves it, says what Gateways
 		s.ApplyStatus("gateway", fmt.Sprintf(parents, status, reason, message, route.GetGeneration()))
 	}
 	answer("False", "NotAllowedByListeners", "no listener takes it")
-	says(s, metav1.ConditionFalse, v1alpha1.ReasonRouteRefused, "/public refuses it: NotAllowedByListeners: no listener takes it")
+	says(s, metav1.ConditionFalse, v1alpha1.ReasonRouteRefused,
+		"/public refuses it: NotAllowedByListeners: no listener takes it")
 	answer("True", "Accepted", "")
 	says(s, metav1.ConditionTrue, v1alpha1.ReasonRouteTaken, "https://mcp.example.com/mcp")
 
