@@ -27,7 +27,7 @@ func TestTheCacheHoldsWhatTheContractLetsTheProcessWatch(t *testing.T) {
 	}
 	// Of Events controllers/complaints keeps a few, and HTTPRoutes are of controllers/routes, which a cluster may lack.
 	cached := map[string]bool{"events.": true, "httproutes." + contract.HTTPRoute.Group: true}
-	for _, kind := range kinds.All() {         // what the controllers are for
+	for _, kind := range kinds.All() { // what the controllers are for
 		cached[kind.Object.Resource()+"."+kind.Object.Group] = true
 	}
 	for kind := range options.ByObject {
