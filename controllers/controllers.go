@@ -131,7 +131,9 @@ func watchRoutes(mgr ctrl.Manager, options Options) (*routes.Source, error) {
 	if now == nil {
 		now = time.Now
 	}
-	source := routes.New(mgr.GetRESTMapper(), build, now)
+	source := routes.New(mgr.GetRESTMapper(), build, func(labels map[string]string) string {
+		return labels[workload.LabelServer]
+	}, now)
 	return source, mgr.Add(source)
 }
 

@@ -133,8 +133,6 @@ func (r *Reconciler) listen(_ context.Context, q queue) error {
 	if r.reader.Complaints != nil {
 		r.reader.Complaints.OnNews(func(namespace, key string) { r.wakeOwner(q, namespace, key, 0) })
 	}
-	r.reader.Routes.OnNews(func(namespace string, labels map[string]string) {
-		r.wakeOwner(q, namespace, labels[workload.LabelServer], gathering)
-	})
+	r.reader.Routes.OnNews(func(namespace, key string) { r.wakeOwner(q, namespace, key, gathering) })
 	return nil
 }

@@ -1,15 +1,13 @@
 // Package routes reads the HTTPRoutes of ours, of the Gateway API, which a cluster may serve, or come to serve. Start
-// with Source.
+// with Source. It keeps no pass waiting: what it does not know yet wakes who asked.
 package routes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,28 +21,47 @@ import (
 // wanted. A watch of CustomResourceDefinitions would need a right in the whole cluster.
 const Recheck = time.Minute
 
-// syncs is how long a pass waits for the first list of HTTPRoutes.
+// syncs is how long the first list of HTTPRoutes may take before it counts as refused.
 const syncs = 10 * time.Second
 
-// Source watches HTTPRoutes once the cluster serves them. A nil Source is one of a cluster that does not.
+// State is what is known of a cluster's HTTPRoutes.
+type State int
+
+const (
+	// NotServed means that the cluster does not have the kind, or that nobody has wanted a route.
+	NotServed State = iota
+	// Pending means that the cluster is being asked.
+	Pending
+	// Unread means that they cannot be read, as without the right to.
+	Unread
+	// Served means that they are watched.
+	Served
+)
+
+// Source watches HTTPRoutes from when one is wanted, in a cluster that serves them. A nil Source serves none.
 type Source struct {
 	mapper meta.RESTMapper
 	build  func() (cache.Cache, error)
 	now    func() time.Time
 
+	mu sync.Mutex
 	// life is that of the process, nil before Start.
-	mu     sync.Mutex
-	life   context.Context //nolint:containedctx // the watch outlives the pass that begins it
-	began  chan struct{}
-	asked  time.Time
-	served cache.Cache
-	synced bool
-	heard  []func(namespace string, labels map[string]string)
+	life  context.Context //nolint:containedctx // the watch outlives the pass that begins it
+	state State
+	asked time.Time
+	// served is nil before the watch.
+	served  cache.Cache
+	waiting map[[2]string]bool // by namespace and owner
+	heard   []func(namespace, owner string)
+	// ownerOf is the owner of an object by its labels.
+	ownerOf func(labels map[string]string) string
 }
 
 // New returns a Source. build makes the cache of HTTPRoutes, of a cluster that serves them.
-func New(mapper meta.RESTMapper, build func() (cache.Cache, error), now func() time.Time) *Source {
-	return &Source{mapper: mapper, build: build, now: now, began: make(chan struct{})}
+func New(mapper meta.RESTMapper, build func() (cache.Cache, error), ownerOf func(labels map[string]string) string,
+	now func() time.Time,
+) *Source {
+	return &Source{mapper: mapper, build: build, ownerOf: ownerOf, now: now, waiting: map[[2]string]bool{}}
 }
 
 // Object is an empty HTTPRoute.
@@ -54,8 +71,8 @@ func Object() *unstructured.Unstructured {
 	return route
 }
 
-// OnNews registers what hears that an HTTPRoute has changed: in which namespace, and its labels.
-func (s *Source) OnNews(heard func(namespace string, labels map[string]string)) {
+// OnNews registers what hears that the HTTPRoute of an owner has changed, or that it can be asked for now.
+func (s *Source) OnNews(heard func(namespace, owner string)) {
 	if s == nil {
 		return
 	}
@@ -69,99 +86,130 @@ func (s *Source) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.life = ctx
 	s.mu.Unlock()
-	close(s.began)
+	s.tellWaiting()
 	<-ctx.Done()
 	return nil
 }
 
-// Get reads an HTTPRoute, nil for none, and reports whether the cluster serves the kind. Where it did not, it is asked
-// again if the route is wanted.
+// Get reads the HTTPRoute of an owner, nil for none. It asks the cluster only if the route is wanted.
 func (s *Source) Get(
-	ctx context.Context, key client.ObjectKey, wanted bool,
-) (route *unstructured.Unstructured, served bool, err error) {
+	ctx context.Context, key client.ObjectKey, owner string, wanted bool,
+) (*unstructured.Unstructured, State) {
 	if s == nil {
-		return nil, false, nil
+		return nil, NotServed
 	}
-	reader, err := s.reader(ctx, wanted)
-	if err != nil || reader == nil {
-		return nil, false, err
+	reader, state := s.look(key.Namespace, owner, wanted)
+	if state != Served {
+		return nil, state
 	}
-	route = Object()
+	route := Object()
 	switch err := reader.Get(ctx, key, route); {
-	case apierrors.IsNotFound(err):
-		return nil, true, nil
+	case client.IgnoreNotFound(err) != nil:
+		return nil, Unread
 	case err != nil:
-		return nil, true, fmt.Errorf("reading HTTPRoute %s: %w", key, err)
+		return nil, Served
 	}
-	return route, true, nil
+	return route, Served
 }
 
-// reader is nil where the cluster serves no HTTPRoutes.
-func (s *Source) reader(ctx context.Context, wanted bool) (client.Reader, error) {
-	select {
-	case <-s.began:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+// look begins to ask where that is due.
+func (s *Source) look(namespace, owner string, wanted bool) (client.Reader, State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.synced {
-		return s.served, nil
+	if !wanted || s.state == Served {
+		return s.served, s.state
 	}
 	now := s.now()
 	switch {
-	case s.served == nil && !s.asked.IsZero() && (!wanted || now.Sub(s.asked) < Recheck):
-		return nil, nil
-	case s.served == nil:
-		of := contract.HTTPRoute
-		switch _, err := s.mapper.RESTMapping(of.GroupKind(), of.Version); {
-		case meta.IsNoMatchError(err):
-			s.asked = now
-			return nil, nil
-		case err != nil:
-			return nil, fmt.Errorf("asking whether the cluster serves HTTPRoutes: %w", err)
-		}
-		if err := s.watch(ctx); err != nil {
-			return nil, err
-		}
+	case s.life == nil: // Start tells
+		s.waiting[[2]string{namespace, owner}] = true
+		return nil, Pending
+	case s.served == nil && s.state != Pending && (s.asked.IsZero() || now.Sub(s.asked) >= Recheck):
+		s.state, s.asked = Pending, now
+		go s.ask(s.life)
 	}
-	ctx, cancel := context.WithTimeout(ctx, syncs)
-	defer cancel()
-	if s.synced = s.served.WaitForCacheSync(ctx); !s.synced {
-		return nil, errors.New("listing HTTPRoutes takes too long")
-	}
-	return s.served, nil
+	s.waiting[[2]string{namespace, owner}] = true
+	return nil, s.state
 }
 
-func (s *Source) watch(ctx context.Context) error {
+// ask finds out whether the cluster serves HTTPRoutes, and watches them if it does.
+func (s *Source) ask(life context.Context) {
+	of := contract.HTTPRoute
+	_, err := s.mapper.RESTMapping(of.GroupKind(), of.Version)
+	if meta.IsNoMatchError(err) {
+		s.is(NotServed)
+		return
+	}
+	var served cache.Cache
+	if err == nil {
+		served, err = s.watch(life)
+	}
+	if err != nil {
+		s.is(Unread)
+		return
+	}
+	first, cancel := context.WithTimeout(life, syncs)
+	defer cancel()
+	if !served.WaitForCacheSync(first) {
+		s.is(Unread)
+	}
+	if served.WaitForCacheSync(life) {
+		s.is(Served)
+	}
+}
+
+func (s *Source) is(state State) {
+	s.mu.Lock()
+	s.state = state
+	s.mu.Unlock()
+	s.tellWaiting()
+}
+
+func (s *Source) watch(life context.Context) (cache.Cache, error) {
 	served, err := s.build()
 	if err != nil {
-		return fmt.Errorf("building the cache of HTTPRoutes: %w", err)
+		return nil, fmt.Errorf("building the cache of HTTPRoutes: %w", err)
 	}
-	informer, err := served.GetInformer(ctx, Object(), cache.BlockUntilSynced(false))
+	informer, err := served.GetInformer(life, Object(), cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("watching HTTPRoutes: %w", err)
+		return nil, fmt.Errorf("watching HTTPRoutes: %w", err)
 	}
 	tell := func(obj any) {
 		if last, unknown := obj.(toolscache.DeletedFinalStateUnknown); unknown {
 			obj = last.Obj
 		}
-		s.mu.Lock()
-		all := s.heard
-		s.mu.Unlock()
 		if route, is := obj.(client.Object); is {
-			for _, heard := range all {
-				heard(route.GetNamespace(), route.GetLabels())
-			}
+			s.tell(route.GetNamespace(), s.ownerOf(route.GetLabels()))
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(before, after any) { tell(before); tell(after) },
 	})
 	if err != nil {
-		return fmt.Errorf("watching HTTPRoutes: %w", err)
+		return nil, fmt.Errorf("watching HTTPRoutes: %w", err)
 	}
-	go served.Start(s.life) //nolint:errcheck // it ends with the process
+	go served.Start(life) //nolint:errcheck // it ends with the process
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.served = served
-	return nil
+	return served, nil
+}
+
+func (s *Source) tell(namespace, owner string) {
+	s.mu.Lock()
+	all := s.heard
+	s.mu.Unlock()
+	for _, heard := range all {
+		heard(namespace, owner)
+	}
+}
+
+func (s *Source) tellWaiting() {
+	s.mu.Lock()
+	waiting := s.waiting
+	s.waiting = map[[2]string]bool{}
+	s.mu.Unlock()
+	for who := range waiting {
+		s.tell(who[0], who[1])
+	}
 }

@@ -97,6 +97,19 @@ var _ = It("An HTTPRoute is made where the cluster serves it, says what Gateways
 	Expect(ready(s, "echo").Status.Workload.Generation).To(Equal(generation), "a route replaces no pod")
 })
 
+// What refuses a route is said of the route: clients in the cluster are served, and nothing else waits.
+var _ = It("An HTTPRoute of somebody else keeps a server from being published, and from nothing else", func() {
+	s := newEnv()
+	s.ServeHTTPRoutes()
+	s.Apply(git, "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: echo-proxy}, spec: {}}")
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", routed))
+	ready(s, "echo")
+	says(s, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "HTTPRoute "+s.Namespace+"/echo-proxy")
+	ready(s, "echo")
+})
+
 // says waits for the condition Published of echo.
 func says(s *kit.Env, status metav1.ConditionStatus, reason, message string) {
 	GinkgoHelper()

@@ -35,6 +35,8 @@ type pass struct {
 	opts     []apply.Option
 	// told are the errors of which the report says what they mean, untold all others. The pass ends with both.
 	told, untold error
+	// unrouted is why the HTTPRoute was refused, nil where it was not.
+	unrouted error
 	// claimRefused says that the claim was refused, ours that pods may be started as the runner's account.
 	claimRefused, ours bool
 }
@@ -91,6 +93,11 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		return x.emptySlot(ctx, a)
 	case plan.Objects:
 		x.told = errors.Join(x.told, x.objects(ctx, a))
+	case plan.ApplyRoute:
+		_, x.unrouted = x.Apply(ctx, a.Manager, a.Live, a.Intent)
+		x.untold = errors.Join(x.untold, x.unrouted)
+	case plan.RemoveRoute:
+		x.untold = errors.Join(x.untold, x.Remove(ctx, x.s.Kind.ChildrenManager, a.Live))
 	case plan.StoreContent:
 		x.untold = errors.Join(x.untold, report.NotKept(x.Pass, x.storeContent(ctx, a)))
 	case plan.RemoveContent:
@@ -99,7 +106,7 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		// What was refused is about content, and the scale is not.
 		x.told = errors.Join(x.told, x.scaleBackend(ctx, a))
 	case plan.Report:
-		x.untold = errors.Join(x.untold, report.Write(ctx, x.Pass, x.s, x.made, x.told))
+		x.untold = errors.Join(x.untold, report.Write(ctx, x.Pass, x.s, x.made, x.told, x.unrouted))
 		return true
 	case plan.OrphanChildren, plan.StopProxies, plan.AwaitProxies, plan.DeleteBackend, plan.AwaitBackend,
 		plan.DeletePolicy,

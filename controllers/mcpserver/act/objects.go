@@ -78,8 +78,6 @@ func (x *pass) object(ctx context.Context, action plan.Action) error {
 		return x.Remove(ctx, manager, a.Live)
 	case plan.RemovePolicy:
 		return x.Remove(ctx, manager, a.Policy)
-	case plan.RemoveRoute:
-		return x.Remove(ctx, manager, a.Live)
 	}
 	return fmt.Errorf("nothing does %T", action)
 }

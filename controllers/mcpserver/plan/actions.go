@@ -45,6 +45,8 @@ type (
 		Policy *networkingv1.NetworkPolicy
 		Ends   bool
 	}
+	// ApplyRoute applies the HTTPRoute, on which nothing rests.
+	ApplyRoute struct{ Child }
 	// RemoveRoute deletes the HTTPRoute of a server whose spec asks for none.
 	RemoveRoute struct{ Live *unstructured.Unstructured }
 	// ConfirmClaim reads the server live, and ends the pass if it has another claim than the snapshot.

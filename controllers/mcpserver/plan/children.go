@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/routes"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -45,11 +46,11 @@ func (m *maker) converge() {
 	for _, config := range m.s.OutdatedRunConfigs(m.Target) {
 		group.always(RemoveRunConfig{config})
 	}
-	m.route(group)
 	if m.Phase != Invalid && m.s.Policy().Ours() && !m.networkWrong() && m.network() == nil {
 		group.always(RemovePolicy{Policy: m.s.Policy().Live})
 	}
 	m.always(Objects{group.Steps})
+	m.route()
 	if !m.Kept() {
 		m.history()
 	}
@@ -70,17 +71,17 @@ func (m *maker) converge() {
 	m.always(Report{})
 }
 
-// route applies the HTTPRoute last, since nothing rests on it. Where the cluster does not serve the kind it is asked
-// again.
-func (m *maker) route(group *Plan) {
+// route applies the HTTPRoute by itself: nothing rests on it, so its refusal keeps nothing back. Where it cannot be
+// read the cluster is asked again.
+func (m *maker) route() {
 	switch intent := workload.ProxyHTTPRoute(m.owner, m.s.Object.GetProxySpec()); {
 	case m.Phase == Invalid:
-	case intent != nil && m.s.ServesRoutes:
-		group.always(ApplyChild{Child{Manager: m.s.Kind.ChildrenManager, Live: m.s.Route.Live, Intent: intent}})
+	case intent != nil && m.s.Routes == routes.Served:
+		m.always(ApplyRoute{Child{Manager: m.s.Kind.ChildrenManager, Live: m.s.Route.Live, Intent: intent}})
 	case intent != nil:
 		m.wake(snapshot.RecheckRoutes)
 	case m.s.Route.Ours():
-		group.always(RemoveRoute{m.s.Route.Live})
+		m.always(RemoveRoute{m.s.Route.Live})
 	}
 }
 

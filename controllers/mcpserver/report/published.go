@@ -10,29 +10,46 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/routes"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// published says whether Gateways lead clients to the proxy, nil where the spec asks for no HTTPRoute.
-func published(s *snapshot.Snapshot) *conditions.Finding {
-	spec := s.Object.GetProxySpec()
+// published says whether Gateways lead clients to the proxy, nil where the spec asks for no HTTPRoute and there is
+// none. unrouted is why the route was refused.
+func published(s *snapshot.Snapshot, unrouted error) *conditions.Finding {
+	spec, last := s.Object.GetProxySpec(), meta.FindStatusCondition(s.Object.GetProxyStatus().Conditions,
+		v1alpha1.ConditionPublished)
+	wanted := spec.Proxy != nil && spec.Proxy.HTTPRoute != nil
 	switch {
-	case spec.Proxy == nil || spec.Proxy.HTTPRoute == nil:
+	case !wanted && (s.Route.Ours() || last != nil && s.Routes != routes.Served && s.Routes != routes.NotServed):
+		return unknownly(v1alpha1.ReasonRouteNotTaken, "the spec asks for no HTTPRoute any more, and the one of before is "+
+			"being removed")
+	case !wanted, s.Routes == routes.Pending && last == nil:
 		return nil
-	case !s.ServesRoutes:
+	case s.Routes == routes.Pending:
+		return new(conditions.Restate(last))
+	case s.Routes == routes.NotServed:
 		return new(conditions.False(v1alpha1.ReasonHTTPRouteNotServed,
-			"the cluster does not serve HTTPRoutes of gateway.networking.k8s.io/v1: install the Gateway API, or write an "+
-				"Ingress and spec.proxy.publicURL, and remove spec.proxy.httpRoute"))
+			"the cluster does not serve HTTPRoutes of gateway.networking.k8s.io/v1: install the Gateway API, or write "+
+				"an Ingress and spec.proxy.publicURL, and remove spec.proxy.httpRoute"))
+	case s.Routes == routes.Unread:
+		return unknownly(v1alpha1.ReasonRouteNotTaken, "the operator cannot read HTTPRoutes: look whether its roles have "+
+			"the verbs of this release for httproutes of gateway.networking.k8s.io")
+	case apply.Refused(unrouted) != nil:
+		f, _ := refused(unrouted)
+		return &f
 	}
 	answers := answersOf(s.Route.Live)
 	var waits, refused []string
 	for _, parent := range spec.Proxy.HTTPRoute.ParentRefs {
-		called := cmp.Or(parent.Kind, "Gateway") + " " + cmp.Or(parent.Namespace, s.Object.GetNamespace()) + "/" + parent.Name
+		called := cmp.Or(parent.Kind, gateway) + " " + cmp.Or(parent.Namespace, s.Object.GetNamespace()) + "/" + parent.Name
 		switch taken, words := answers.of(parent, s.Object.GetNamespace()); {
 		case words != "":
 			refused = append(refused, called+" refuses it: "+words)
@@ -44,13 +61,15 @@ func published(s *snapshot.Snapshot) *conditions.Finding {
 	case len(refused) > 0:
 		return new(conditions.False(v1alpha1.ReasonRouteRefused, route+": "+strings.Join(refused, "; ")))
 	case len(waits) > 0:
-		return &conditions.Finding{
-			Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonRouteNotTaken, Message: fmt.Sprintf(
-				"%s has no answer of %s yet: look whether that exists, and whether its controller runs", route,
-				strings.Join(waits, ", ")),
-		}
+		return unknownly(v1alpha1.ReasonRouteNotTaken, fmt.Sprintf(
+			"%s has no answer of %s yet: look whether that exists, and whether its controller runs", route,
+			strings.Join(waits, ", ")))
 	}
 	return new(conditions.True(v1alpha1.ReasonRouteTaken, "clients call "+workload.PublicURL(spec)))
+}
+
+func unknownly(reason, message string) *conditions.Finding {
+	return &conditions.Finding{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
 // routeAnswers are what parents of an HTTPRoute say of it.
@@ -72,6 +91,9 @@ func answersOf(route *unstructured.Unstructured) (answers routeAnswers) {
 	return answers
 }
 
+// gateway is the kind of a parent that names none.
+const gateway = "Gateway"
+
 // wordsOfGateways is how many bytes of a refusal are shown.
 const wordsOfGateways = 256
 
@@ -79,7 +101,9 @@ const wordsOfGateways = 256
 func (a routeAnswers) of(parent v1alpha1.RouteParent, namespace string) (taken bool, refused string) {
 	for _, said := range a.Parents {
 		to := said.ParentRef
-		if to.Name != parent.Name || cmp.Or(to.Namespace, namespace) != cmp.Or(parent.Namespace, namespace) ||
+		if to.Name != parent.Name || cmp.Or(to.Kind, gateway) != cmp.Or(parent.Kind, gateway) ||
+			cmp.Or(to.Group, contract.HTTPRoute.Group) != cmp.Or(parent.Group, contract.HTTPRoute.Group) ||
+			cmp.Or(to.Namespace, namespace) != cmp.Or(parent.Namespace, namespace) ||
 			to.SectionName != parent.SectionName || to.Port != parent.Port {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -173,20 +174,19 @@ func (r *Reader) objects(ctx context.Context, server kinds.Object) (o Objects, e
 	if err != nil {
 		return Objects{}, err
 	}
-	o.Route, o.ServesRoutes, err = r.Routes.Get(ctx, key(workload.ProxyName(name)), wantsRoute(server))
-	if err != nil {
-		return Objects{}, err
-	}
+	o.Route, o.Routes = r.Routes.Get(ctx, key(workload.ProxyName(name)), name, hasRoute(server))
 	o.Pods, err = r.pods(ctx, server.GetNamespace(), name)
 	return o, err
 }
 
-// RecheckRoutes is when a server whose HTTPRoute the cluster does not serve is looked at again.
+// RecheckRoutes is when a server is looked at again whose HTTPRoute the cluster does not serve, or that cannot be read.
 const RecheckRoutes = routes.Recheck
 
-func wantsRoute(server kinds.Object) bool {
+// hasRoute reports whether the spec asks for an HTTPRoute, or the status tells of one.
+func hasRoute(server kinds.Object) bool {
 	spec := server.GetProxySpec().Proxy
-	return spec != nil && spec.HTTPRoute != nil
+	return spec != nil && spec.HTTPRoute != nil ||
+		meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionPublished) != nil
 }
 
 func found[T client.Object](get func(string, client.Object) bool, name string, obj T) T {

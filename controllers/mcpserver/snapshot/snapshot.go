@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/successive"
+	"github.com/freehold-dev/freehold/controllers/routes"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -40,9 +41,9 @@ type Objects struct {
 	Slot2 BackendObjects
 	// Policy is the NetworkPolicy of the backend.
 	Policy *networkingv1.NetworkPolicy
-	// Route is the HTTPRoute to the proxy, and ServesRoutes whether the cluster has that kind.
-	Route        *unstructured.Unstructured
-	ServesRoutes bool
+	// Route is the HTTPRoute to the proxy, and Routes what is known of that kind.
+	Route  *unstructured.Unstructured
+	Routes routes.State
 
 	// RunConfigs are without their data.
 	RunConfigs []metav1.PartialObjectMetadata
@@ -84,9 +85,9 @@ type Snapshot struct {
 	Binding Child[*rbacv1.RoleBinding]
 	// Service is where clients call.
 	Service Child[*corev1.Service]
-	// Route leads clients from Gateways there, if ServesRoutes says that the cluster has that kind.
-	Route        Child[*unstructured.Unstructured]
-	ServesRoutes bool
+	// Route leads clients from Gateways there, and Routes is what is known of that kind.
+	Route  Child[*unstructured.Unstructured]
+	Routes routes.State
 	// Active is the slot of the backend that gets the calls, or that is to be the first.
 	Active workload.Slot
 	Slots  map[workload.Slot]*Slot
@@ -123,7 +124,7 @@ func Of(object kinds.Object, objects Objects, now time.Time) *Snapshot {
 		Account: childOf(object, objects.Account), Role: childOf(object, objects.Role),
 		Binding: childOf(object, objects.Binding),
 		Service: childOf(object, objects.Service),
-		Route:   childOf(object, objects.Route), ServesRoutes: objects.ServesRoutes,
+		Route:   childOf(object, objects.Route), Routes: objects.Routes,
 		Slots: map[workload.Slot]*Slot{
 			workload.Slot1: slotOf(object, BackendObjects{objects.Backend, objects.Calls, objects.Names}),
 			workload.Slot2: slotOf(object, objects.Slot2),

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Server is an MCPServer or MCPRemoteProxy as its clients see it.
@@ -74,7 +75,7 @@ func (s *Server) Endpoint(clientID string, port int) (Endpoint, error) {
 
 // published is where clients call that are not forwarded.
 func (s *Server) published() string {
-	return cmp.Or(s.Public, s.URL)
+	return cmp.Or(s.Public, workload.PublicURL(s.Spec), s.URL)
 }
 
 // path is that of status.url, which has the default of the transport.
