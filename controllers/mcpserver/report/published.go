@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -77,8 +78,17 @@ type routeAnswers struct {
 	Generation int64 `json:"-"`
 	Parents    []struct {
 		ParentRef  v1alpha1.RouteParent `json:"parentRef"`
-		Conditions []metav1.Condition   `json:"conditions"`
+		Conditions []routeAnswer        `json:"conditions"`
 	} `json:"parents"`
+}
+
+// routeAnswer is a condition of an HTTPRoute, which the controller of its parent writes.
+type routeAnswer struct {
+	Type               string                 `json:"type"`
+	Status             metav1.ConditionStatus `json:"status"`
+	Reason             string                 `json:"reason"`
+	Message            string                 `json:"message"`
+	ObservedGeneration int64                  `json:"observedGeneration"`
 }
 
 func answersOf(route *unstructured.Unstructured) (answers routeAnswers) {
@@ -108,9 +118,12 @@ func (a routeAnswers) of(parent v1alpha1.RouteParent, namespace string) (taken b
 			continue
 		}
 		for _, of := range []string{"Accepted", "ResolvedRefs"} {
-			c := meta.FindStatusCondition(said.Conditions, of)
-			switch {
-			case c == nil || c.ObservedGeneration != 0 && c.ObservedGeneration < a.Generation:
+			at := slices.IndexFunc(said.Conditions, func(c routeAnswer) bool { return c.Type == of })
+			if at < 0 {
+				continue
+			}
+			switch c := said.Conditions[at]; {
+			case c.ObservedGeneration != 0 && c.ObservedGeneration < a.Generation:
 			case c.Status == metav1.ConditionFalse:
 				return false, printable.Line(cmp.Or(c.Reason, of)+": "+c.Message, wordsOfGateways)
 			case c.Status == metav1.ConditionTrue && of == "Accepted":
