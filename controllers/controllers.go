@@ -124,6 +124,7 @@ func watchRoutes(mgr ctrl.Manager, options Options) (*routes.Source, error) {
 		kept := cache.Options{
 			Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 			DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultNamespaces: defaultNamespaces(options.Namespaces),
+			DefaultTransform: newInterner().trim,
 		}
 		return cache.New(mgr.GetConfig(), kept)
 	}

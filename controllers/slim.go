@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -54,8 +55,12 @@ func trimForCache(obj any, labels []string) any {
 	return obj
 }
 
-// tooLarge compares the size as protobuf.
+// tooLarge compares the size as protobuf, or as JSON of what has none.
 func tooLarge(obj client.Object) bool {
+	if of, is := obj.(*unstructured.Unstructured); is {
+		data, err := of.MarshalJSON()
+		return err != nil || len(data) > reconcile.LargeObject
+	}
 	sized, ok := obj.(interface{ Size() int })
 	return ok && sized.Size() > reconcile.LargeObject
 }

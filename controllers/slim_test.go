@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/routes"
 )
 
 // megabyte is a text as long as an object may be.
@@ -159,6 +160,7 @@ func TestALargeChildIsCut(t *testing.T) {
 	for kind, names := range map[client.Object][]string{
 		&appsv1.Deployment{}: {"echo-proxy", "anything"}, &appsv1.StatefulSet{}: {"echo-backend"},
 		&corev1.Service{}: {"echo-proxy"}, &networkingv1.NetworkPolicy{}: {"echo-backend"},
+		routes.Object(): {"echo-proxy", "anything"},
 	} {
 		for _, name := range names {
 			obj := large(kind)

@@ -95,7 +95,9 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		x.told = errors.Join(x.told, x.objects(ctx, a))
 	case plan.ApplyRoute:
 		_, x.unrouted = x.Apply(ctx, a.Manager, a.Live, a.Intent)
-		x.untold = errors.Join(x.untold, x.unrouted)
+		if x.untold = errors.Join(x.untold, x.unrouted); errors.Is(x.unrouted, apply.ErrGone) {
+			x.Due(snapshot.RecheckRoutes) // the kind has gone, and nothing tells when it is back
+		}
 	case plan.RemoveRoute:
 		x.untold = errors.Join(x.untold, x.Remove(ctx, x.s.Kind.ChildrenManager, a.Live))
 	case plan.StoreContent:

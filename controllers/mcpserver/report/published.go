@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func published(s *snapshot.Snapshot, unrouted error) *conditions.Finding {
 		return nil
 	case s.Routes == routes.Pending:
 		return new(conditions.Restate(last))
-	case s.Routes == routes.NotServed:
+	case s.Routes == routes.NotServed, errors.Is(unrouted, apply.ErrGone):
 		return new(conditions.False(v1alpha1.ReasonHTTPRouteNotServed,
 			"the cluster does not serve HTTPRoutes of gateway.networking.k8s.io/v1: install the Gateway API, or write "+
 				"an Ingress and spec.proxy.publicURL, and remove spec.proxy.httpRoute"))

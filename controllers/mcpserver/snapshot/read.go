@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
@@ -174,13 +175,28 @@ func (r *Reader) objects(ctx context.Context, server kinds.Object) (o Objects, e
 	if err != nil {
 		return Objects{}, err
 	}
-	o.Route, o.Routes = r.Routes.Get(ctx, key(workload.ProxyName(name)), name, hasRoute(server))
+	o.Route, o.Routes = r.route(ctx, key(workload.ProxyName(name)), server)
 	o.Pods, err = r.pods(ctx, server.GetNamespace(), name)
 	return o, err
 }
 
 // RecheckRoutes is when a server is looked at again whose HTTPRoute the cluster does not serve, or that cannot be read.
 const RecheckRoutes = routes.Recheck
+
+// route is the HTTPRoute of a server, live where the cache has a part of it. That it cannot be read ends no pass.
+func (r *Reader) route(
+	ctx context.Context, key client.ObjectKey, server kinds.Object,
+) (*unstructured.Unstructured, routes.State) {
+	route, state := r.Routes.Get(ctx, key, kinds.Key(server), hasRoute(server))
+	if route == nil || !reconcile.IsCut(route) {
+		return route, state
+	}
+	whole := routes.Object()
+	if err := r.Live.Get(ctx, key, whole); err != nil {
+		return nil, routes.Unread
+	}
+	return whole, state
+}
 
 // hasRoute reports whether the spec asks for an HTTPRoute, or the status tells of one.
 func hasRoute(server kinds.Object) bool {
