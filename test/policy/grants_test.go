@@ -97,6 +97,10 @@ var rights = append([]right{
 		"spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity",
 	},
 	{
+		contract.MCPServerChildren, contract.HTTPRoute, "echo-proxy", labelled + "spec: {hostnames: [mcp.example.com]}",
+		note, noteSaid,
+	},
+	{
 		contract.RunnerBackend, contract.StatefulSet, "echo-backend", owned + "spec: {serviceName: s, " + ownPods + "}",
 		"spec: {replicas: 3}", ".spec.replicas",
 	},
@@ -288,7 +292,8 @@ func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 	}
 	for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
 		hides := "field manager " + m + " has to be seen in metadata.managedFields"
-		if s.object.Subresource != "" || s.object.Group == contract.MCPServer.Group && forgotten == emptied {
+		custom := s.object.Group == contract.MCPServer.Group || s.object.Group == contract.HTTPRoute.Group
+		if s.object.Subresource != "" || custom && forgotten == emptied {
 			hides = only
 		}
 		writes["somebody else's merge patch with "+what] = wrong{
@@ -345,6 +350,7 @@ func TestGrants(t *testing.T) {
 	env := kit.NewEnv(t, plane)
 	uids := makeOwners(env)
 	makeConfigs(env)
+	env.ServeHTTPRoutes()
 	for _, r := range rights {
 		s := placed{right: r, namespace: env.Namespace, uid: cmp.Or(uids[r.object.Kind], uids[contract.MCPServer.Kind])}
 		c := s.writer(t)

@@ -63,6 +63,10 @@ func remoteRights() []right {
 			numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}",
 			".spec.sessionAffinity",
 		},
+		{
+			contract.MCPRemoteProxyChildren, contract.HTTPRoute, "echo-proxy-remote",
+			labelled + "spec: {hostnames: [mcp.example.com]}", note, noteSaid,
+		},
 	}
 }
 
