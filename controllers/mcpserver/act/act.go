@@ -58,6 +58,13 @@ func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snap
 	return errors.Join(x.untold, x.told)
 }
 
+func (x *pass) applyRoute(ctx context.Context, a plan.ApplyRoute) {
+	_, x.unrouted = x.Apply(ctx, a.Manager, a.Live, a.Intent)
+	if x.untold = errors.Join(x.untold, x.unrouted); errors.Is(x.unrouted, apply.ErrGone) {
+		x.Due(snapshot.RecheckRoutes) // the kind has gone, and nothing tells when it is back
+	}
+}
+
 func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 	switch a := action.(type) {
 	case plan.HoldFinalizer:
@@ -94,10 +101,7 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 	case plan.Objects:
 		x.told = errors.Join(x.told, x.objects(ctx, a))
 	case plan.ApplyRoute:
-		_, x.unrouted = x.Apply(ctx, a.Manager, a.Live, a.Intent)
-		if x.untold = errors.Join(x.untold, x.unrouted); errors.Is(x.unrouted, apply.ErrGone) {
-			x.Due(snapshot.RecheckRoutes) // the kind has gone, and nothing tells when it is back
-		}
+		x.applyRoute(ctx, a)
 	case plan.RemoveRoute:
 		x.untold = errors.Join(x.untold, x.Remove(ctx, x.s.Kind.ChildrenManager, a.Live))
 	case plan.StoreContent:
