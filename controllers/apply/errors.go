@@ -61,7 +61,7 @@ func (e *BadIntent) Unwrap() error { return e.Err }
 // schema.
 func olderSchema(kind string, answer error) error {
 	return fmt.Errorf("the CustomResourceDefinition of %s in the cluster is older than this program: apply the CRDs of "+
-		"this release, or those of others that it needs: %w", kind, answer)
+		"this release: %w", kind, answer)
 }
 
 // classified gives an answer of the API server the identity of one of the errors above.

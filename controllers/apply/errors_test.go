@@ -210,7 +210,7 @@ func TestAnOlderDefinitionIsCalledThat(t *testing.T) {
 	twice := refusal(http.StatusInternalServerError, "",
 		"failed to create typed patch object (n/a; v1, Kind=ConfigMap): .data.a: duplicate entries for key")
 	const words = "the CustomResourceDefinition of ConfigMap in the cluster is older than this program: apply the CRDs " +
-		"of this release, or those of others that it needs: "
+		"of this release: "
 	for name, tc := range map[string]struct {
 		groups map[string]managedfields.TypeConverter
 		answer error
