@@ -128,6 +128,9 @@ func TestTheStatementsUseEveryGrantAboutAServer(t *testing.T) {
 		}
 	}
 	for _, g := range d.contract.Grants {
+		if g.Object == contract.HTTPRoute {
+			continue // a kind that a cluster may lack has a story of its own, in test/integration
+		}
 		about := g.Object.Kind == contract.MCPServer.Kind || g.Owner == contract.MCPServer
 		if about && !g.Once && !used[fmt.Sprint(g.Manager, g.Object)] {
 			t.Errorf("%s writes %s and no story tells of it", g.Manager, g.Object)
