@@ -116,16 +116,12 @@ func watchComplaints(ctx context.Context, mgr ctrl.Manager, namespaces []string)
 
 // watchRoutes keeps HTTPRoutes of ours in these namespaces, while the manager runs and the cluster serves them.
 func watchRoutes(mgr ctrl.Manager, options Options) (*routes.Source, error) {
-	ours, err := labels.NewRequirement(workload.LabelServer, selection.Exists, nil)
+	kept, err := routeCacheOptions(options.Namespaces)
 	if err != nil {
 		return nil, err
 	}
 	build := func() (cache.Cache, error) {
-		kept := cache.Options{
-			Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-			DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultNamespaces: defaultNamespaces(options.Namespaces),
-			DefaultTransform: newInterner().trim,
-		}
+		kept.Scheme, kept.Mapper, kept.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
 		return cache.New(mgr.GetConfig(), kept)
 	}
 	now := options.Now
@@ -136,6 +132,19 @@ func watchRoutes(mgr ctrl.Manager, options Options) (*routes.Source, error) {
 		return labels[workload.LabelServer]
 	}, now)
 	return source, mgr.Add(source)
+}
+
+// routeCacheOptions describes a cache of HTTPRoutes that keeps those with our label, and of a large one a part: anybody
+// may write one.
+func routeCacheOptions(namespaces []string) (cache.Options, error) {
+	ours, err := labels.NewRequirement(workload.LabelServer, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	return cache.Options{
+		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultNamespaces: defaultNamespaces(namespaces),
+		DefaultTransform: newInterner().trim,
+	}, nil
 }
 
 // NewApplier returns the applier of Freehold's contract. live reads from the API server.

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -173,6 +174,19 @@ func TestALargeChildIsCut(t *testing.T) {
 				t.Errorf("of a %T called %s it keeps %d bytes (%v)", kind, name, sizeOf(t, kept), err)
 			}
 		}
+	}
+}
+
+func TestOfALargeHTTPRouteAPartIsKept(t *testing.T) {
+	options, err := routeCacheOptions([]string{"team"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := large(routes.Object())
+	route.SetName("echo-proxy")
+	kept, err := options.DefaultTransform(route)
+	if err != nil || !reconcile.IsCut(kept.(client.Object)) || options.DefaultLabelSelector.Matches(labels.Set{"a": "b"}) {
+		t.Errorf("it keeps %d bytes (%v)", sizeOf(t, kept), err)
 	}
 }
 
