@@ -52,7 +52,7 @@ func TestCallsAreKnownByTheirBody(t *testing.T) {
 		`{"jsonrpc":"2.0","id":{"id":1},"method":"a"}`:        ``,
 		`{"jsonrpc":"2.0","id":01,"method":"a"}`:              ``,
 	} {
-		long := strings.Replace(body, "{", `{"params":{"id":9,"method":"b","x":"`+strings.Repeat(`\"}{`, Short)+`","id":8},`, 1)
+		long := strings.Replace(body, "{", `{"params":{"id":9,"method":"b","x":"`+strings.Repeat(`\"{`, Short)+`","id":8},`, 1)
 		for name, first := range map[string]func(*http.Request, *Body){
 			"passing":      func(*http.Request, *Body) {},
 			"long":         func(_ *http.Request, b *Body) { b.from = io.NopCloser(strings.NewReader(long)) },
