@@ -71,9 +71,12 @@ func read(s *stored) *v1alpha1.MCPServer {
 func rest(tb testing.TB, r *Reconciler, s *stored) {
 	tb.Helper()
 	for range 10 {
-		before := s.applies
+		before, plans := s.applies, s.plans
 		if _, err := r.Reconcile(tb.Context(), theServer); err != nil {
 			tb.Fatal(err)
+		}
+		if s.plans > plans+1 {
+			tb.Fatalf("a pass writes the plan %d times", s.plans-plans)
 		}
 		if s.applies == before {
 			return

@@ -36,6 +36,8 @@ type stored struct {
 	tb            testing.TB
 	objects       map[storedKey]client.Object
 	applies       int
+	// plans are those by the manager of the plan, of which a pass makes one at most.
+	plans int
 	// kept are those of ControllerRevisions.
 	kept int
 	// versions counts those that objects were given.
@@ -217,6 +219,9 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	s.applies++
 	if intent.GetKind() == "ControllerRevision" {
 		s.kept++
+	}
+	if manager == string(contract.MCPServerPlan) {
+		s.plans++
 	}
 	obj.SetResourceVersion(s.version())
 	obj.SetUID(types.UID(intent.GetKind() + "-" + obj.GetName()))
