@@ -37,7 +37,8 @@ type checker struct {
 	within string
 	ran    time.Duration
 	runs   bool
-	// moved is when calls moved to other content in another slot last.
+	// slot is that which has the calls, whatever became of the status, and moved is when they moved to it.
+	slot  int32
 	moved time.Time
 	// at is when it was judged last.
 	at time.Time
@@ -102,12 +103,14 @@ func (c *checker) names(plan Plan) error {
 // pointer judges what gets the calls.
 func (c *checker) pointer(plan Plan, seen Observed) error {
 	had, now := c.life.status.Active, plan.Active
-	if had != nil && now != nil && had.Slot != now.Slot && had.Hash != now.Hash {
+	if now == nil || now.Hash == "" {
+		return errors.New("no content is active")
+	}
+	if c.slot != 0 && c.slot != now.Slot {
 		c.moved = c.life.now
 	}
+	c.slot = now.Slot
 	switch {
-	case now == nil || now.Hash == "":
-		return errors.New("no content is active")
 	case had == nil || had.Slot == now.Slot && had.Hash == now.Hash:
 		return nil
 	case now.Generation < had.Generation:
@@ -257,14 +260,20 @@ func (c *checker) emptied(slot workload.Slot, s *set) error {
 	if rollout := status.Rollout; rollout != nil && !status.switched() && workload.Slot(rollout.Target.Slot) == slot {
 		return errors.New("deletes what a rollout is to")
 	}
-	if c.want.Halted || s.content.Hash == status.Active.Hash {
+	if c.want.Halted {
 		return nil
 	}
 	for _, p := range c.proxies {
-		if a := p.status.Active; a != nil && workload.Slot(a.Slot) == slot && a.Hash == s.content.Hash &&
-			c.life.now.Sub(c.moved) < acknowledged {
+		a := p.status.Active
+		if a == nil || a.Hash == status.Active.Hash { // it finds the same in the other slot
+			continue
+		}
+		if workload.Slot(a.Slot) == slot && a.Hash == s.content.Hash && c.life.now.Sub(c.moved) < acknowledged {
 			return errors.New("deletes what a proxy calls")
 		}
+	}
+	if s.content.Hash == status.Active.Hash { // nobody tells sessions at two places of one content apart
+		return nil
 	}
 	until, promised := c.promised[slot]
 	for _, session := range c.sessions {

@@ -35,7 +35,7 @@ func saying(s Status, w Wanted, answers []Answer) (all []Answer) {
 	for _, a := range answers {
 		if a.Routing == nil && s.Rollout != nil {
 			a.Routing = &runconfig.Routing{ServerUID: string(w.UID), Active: &runconfig.RoutedContent{
-				Hash: s.Rollout.Target.Hash, Generation: s.Rollout.Target.Generation,
+				Slot: s.Rollout.Target.Slot, Hash: s.Rollout.Target.Hash, Generation: s.Rollout.Target.Generation,
 			}}
 			if s.Rollout.From != nil {
 				a.Routing.Contents = []runconfig.ContentUse{{Hash: s.Rollout.From.Hash}}

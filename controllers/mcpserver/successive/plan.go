@@ -167,13 +167,18 @@ func (m *maker) recover() {
 	if there.Content.Hash == "" || there.Content.Hash == m.Active.Hash || there.Terminating || m.isDone(there) {
 		return
 	}
-	from := there.Content
+	m.Rollout, m.recovered = m.draining(m.left(slot), acknowledgeStep), true
+}
+
+// left is what stands in a slot that has no calls any more. What is not known of it is taken from the active content.
+func (m *maker) left(slot workload.Slot) v1alpha1.BackendContent {
+	from := m.seen.Slots[slot].Content
 	from.Slot = int32(slot)
 	from.Generation = max(1, from.Generation)
 	if from.Port == 0 || from.Path == "" || from.Transport == "" {
 		from.Port, from.Path, from.Transport = m.Active.Port, m.Active.Path, m.Active.Transport
 	}
-	m.Rollout, m.recovered = m.draining(from, acknowledgeStep), true
+	return from
 }
 
 // isDone reports whether the last outcome says that content in the other slot has no sessions: it was tried and never

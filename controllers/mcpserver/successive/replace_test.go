@@ -49,6 +49,16 @@ func TestMake_InPlace(t *testing.T) {
 			at(v1alpha1.StepDrain).edit(wants("a", 3), inPlace, slot(1, Slot{Stands: true, Content: of("a", 1)})),
 			"Ending; 2:a3; to 2:a3 Teardown BackendTerminating; Succeeded b2#1; empty [1]",
 		},
+		"a candidate that gets ready before its slot is emptied": {
+			at(v1alpha1.StepCandidate).edit(replaces, passes, slot(2, up(of("b", 2)))),
+			"Ending; 2:b2; to 2:b2 from 1:a1 Acknowledge NotAcknowledged; Cancelled b2#1 StrategyChanged",
+		},
+		"a candidate that has replaced what had the calls": {
+			at(v1alpha1.StepCandidate).edit(
+				replaces, passes, slot(1, Slot{Stands: true, Content: of("b", 2)}), slot(2, up(of("b", 2))),
+			),
+			"Ending; 2:b2; to 2:b2 Teardown BackendTerminating; Cancelled b2#1 StrategyChanged; empty [1]",
+		},
 		"the content before, of which no plan says that it stands": {
 			at(v1alpha1.StepDrain).edit(wants("a", 3), inPlace, slot(2, broken), loses),
 			"Ending; 1:a3; to 1:a3 from 2:b2 Acknowledge NotAcknowledged",

@@ -291,7 +291,8 @@ func (m *maker) allProxies(also func(Answer) bool) bool {
 			return true
 		}
 		active := p.Routing.Active
-		return active == nil || active.Hash != target.Hash || active.Generation != target.Generation || !also(p)
+		return active == nil || active.Slot != target.Slot || active.Hash != target.Hash ||
+			active.Generation != target.Generation || !also(p)
 	})
 }
 

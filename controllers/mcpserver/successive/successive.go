@@ -291,6 +291,9 @@ func (m *maker) replace() {
 	}
 	if content.Slot != had.Slot {
 		// Proxies learn of it first. Sessions end as they do where content is replaced in its place.
+		if left := workload.Slot(had.Slot); m.seen.Slots[left].Content.Hash != "" {
+			had = m.left(left) // it may not be what is asked for yet
+		}
 		m.Rollout = m.draining(had, acknowledgeStep)
 		m.Rollout.Steps[drainStep].Deadline = m.in(0)
 	}

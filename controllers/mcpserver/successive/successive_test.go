@@ -251,7 +251,8 @@ func TestMake_AfterTheSwitch(t *testing.T) {
 	unknown := func(s *scene) { s.seen.Proxies = append(s.seen.Proxies, Answer{At: s.now}) }
 	busy := func(s *scene) { s.seen.Proxies[0].Routing.Contents[1].InFlight = 1 }
 	stranger := func(s *scene) { s.seen.Proxies[0].Routing.ServerUID = "x" }
-	elsewhere := func(s *scene) { s.seen.Proxies[0].Routing.Active.Hash = "a" }
+	incumbent := func(s *scene) { s.seen.Proxies[0].Routing.Active.Hash = "a" }
+	elsewhere := func(s *scene) { s.seen.Proxies[0].Routing.Active.Slot = 1 }
 	soon := func(s *scene) { s.want.Spec.SessionsEnd = &metav1.Duration{Duration: time.Minute} }
 	acknowledge, drain := ending+"Acknowledge NotAcknowledged", ending+"Drain SessionsOpen"
 	teardown := "Ending; 2:b2; to 2:b2 Teardown BackendTerminating; empty [1]"
@@ -265,6 +266,10 @@ func TestMake_AfterTheSwitch(t *testing.T) {
 			acknowledge,
 		},
 		"one calls the content before": {
+			at(v1alpha1.StepAcknowledge).edit(answers(time.Hour, 0), incumbent),
+			acknowledge,
+		},
+		"one calls the same content in the other slot": {
 			at(v1alpha1.StepAcknowledge).edit(answers(time.Hour, 0), elsewhere),
 			acknowledge,
 		},
