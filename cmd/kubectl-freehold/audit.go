@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
 // serverLabel is on everything that belongs to a server; the contract grants it.
@@ -135,9 +136,24 @@ func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unst
 	if err != nil {
 		return nil, nil, err
 	}
-	children, unread := c.selected(everywhere, serverLabel, c.childKinds()...)
+	children, unread := c.selected(everywhere, serverLabel, audited(c.childKinds(), servers)...)
 	configs, err := c.listed(everywhere, configKinds()...)
 	return servers, append(children, configs...), errors.Join(unread, err)
+}
+
+// audited are the kinds of children that servers may have: the cluster's roles give few people the right to list
+// HTTPRoutes.
+func audited(kinds []string, servers []*unstructured.Unstructured) []string {
+	return slices.DeleteFunc(kinds, func(kind string) bool {
+		return kind == argument(contract.HTTPRoute) && !slices.ContainsFunc(servers, mayHaveRoute)
+	})
+}
+
+// mayHaveRoute reports whether a server asks for an HTTPRoute, or tells of one.
+func mayHaveRoute(u *unstructured.Unstructured) bool {
+	server, err := reachedOf(u)
+	return err != nil || server.Spec.Proxy != nil && server.Spec.Proxy.HTTPRoute != nil ||
+		meta.FindStatusCondition(server.status.Conditions, v1alpha1.ConditionPublished) != nil
 }
 
 func workloadKinds() []string {

@@ -192,10 +192,11 @@ func (r *reached) ready() (ready bool, why string) {
 	return false, title(r.object) + " is not ready: no operator has reported on it yet"
 }
 
-// published reports whether nothing keeps clients from the public URL, and if not what.
+// published reports whether nothing keeps clients from the public URL, and if not what. Where the spec names the URL,
+// another way may lead there than the HTTPRoute.
 func (r *reached) published() (published bool, why string) {
 	found := meta.FindStatusCondition(r.status.Conditions, v1alpha1.ConditionPublished)
-	if found == nil || found.Status != metav1.ConditionFalse {
+	if found == nil || found.Status != metav1.ConditionFalse || r.Spec.Proxy != nil && r.Spec.Proxy.PublicURL != "" {
 		return true, ""
 	}
 	return false, fmt.Sprintf("%s is ready, and not published: %s: %s. Until then use --forward.", title(r.object),
@@ -229,6 +230,11 @@ func (r *reached) state(client clients.Client, e clients.Endpoint) []string {
 	lines := []string{fmt.Sprintf("%s is ready, and answers at %s.", title(r.object), e.URL)}
 	if e.URL == e.InCluster {
 		lines[0] += " This URL is for programs in the cluster: publish it (spec.proxy.publicURL), or use --forward."
+	}
+	if c := meta.FindStatusCondition(r.status.Conditions, v1alpha1.ConditionPublished); c != nil &&
+		c.Status != metav1.ConditionTrue && e.URL == r.Published() {
+		lines = append(lines, fmt.Sprintf("Calls may not arrive there: %s: %s.", c.Reason,
+			strings.TrimSuffix(c.Message, ".")))
 	}
 	switch e.Access {
 	case clients.Login:

@@ -104,3 +104,32 @@ func TestConnectSaysWhyNotPublished(t *testing.T) {
 		}
 	}
 }
+
+// Where the spec names the public URL, another way than the HTTPRoute may lead there: what is known of that is a line.
+func TestConnectSaysWhatIsKnownOfThePublicURL(t *testing.T) {
+	for conditions, want := range map[string]string{
+		is("Published", "True", "RouteTaken", ""):               "",
+		is("Published", "Unknown", "RouteNotTaken", "wait."):    "Calls may not arrive there: RouteNotTaken: wait.",
+		is("Published", "False", "RouteRefused", "no listener"): "Calls may not arrive there: RouteRefused: no listener.",
+	} {
+		r, err := reachedOf(fromYAML(t, fmt.Sprintf(`{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: a},
+			spec: {proxy: {publicURL: "https://mcp.example.com", httpRoute: {}}}, status: {conditions: [%s]}}`, conditions)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if published, why := r.published(); !published {
+			t.Errorf("%s: %s", conditions, why)
+		}
+		for _, port := range []int{0, 20000} {
+			e, err := r.Endpoint("", port)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := strings.Join(r.state(clients.All[0], e), "\n")
+			if told := strings.Contains(said, "Calls may not arrive"); told != (want != "" && port == 0) ||
+				told && !strings.Contains(said, want) {
+				t.Errorf("%s, port %d: got %s", conditions, port, said)
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,5 +207,27 @@ func TestAuditAsksForKindsOfTheirGroup(t *testing.T) {
 	}
 	if got := argument(contract.Service); got != "Service.v1." {
 		t.Errorf("a Service is asked for as %q", got)
+	}
+}
+
+// HTTPRoutes are asked for where a server has one, or tells of one.
+func TestAuditAsksForHTTPRoutesOfServers(t *testing.T) {
+	plain, told := reports(t, "MCPServer", "ns", "a", ""),
+		reports(t, "MCPRemoteProxy", "ns", "a", is("Published", "True", "a", ""))
+	asked := fromYAML(t, `{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: a},
+		spec: {proxy: {httpRoute: {parentRefs: [{name: public}], hostnames: [mcp.example.com]}}}}`)
+	for name, tc := range map[string]struct {
+		servers []*unstructured.Unstructured
+		want    bool
+	}{
+		"none":            {nil, false},
+		"one without":     {[]*unstructured.Unstructured{plain}, false},
+		"one of two":      {[]*unstructured.Unstructured{plain, asked}, true},
+		"one of a status": {[]*unstructured.Unstructured{told}, true},
+	} {
+		kinds := audited([]string{"Service.v1.", argument(contract.HTTPRoute)}, tc.servers)
+		if got := slices.Contains(kinds, argument(contract.HTTPRoute)); got != tc.want || kinds[0] != "Service.v1." {
+			t.Errorf("%s: it asks for %q", name, kinds)
+		}
 	}
 }

@@ -49,7 +49,7 @@ func (s *Server) AcceptTokensOf(config *unstructured.Unstructured) error {
 // that it needs one from elsewhere then.
 func (s *Server) Endpoint(clientID string, port int) (Endpoint, error) {
 	e := Endpoint{
-		Name: NameOf(s.Namespace, s.Name), Transport: "streamable-http", Access: Open, InCluster: s.URL, URL: s.published(),
+		Name: NameOf(s.Namespace, s.Name), Transport: "streamable-http", Access: Open, InCluster: s.URL, URL: s.Published(),
 	}
 	if port != 0 {
 		e.URL = fmt.Sprintf("http://127.0.0.1:%d%s", port, s.path())
@@ -73,8 +73,8 @@ func (s *Server) Endpoint(clientID string, port int) (Endpoint, error) {
 	return e, nil
 }
 
-// published is where clients call that are not forwarded.
-func (s *Server) published() string {
+// Published is where clients call that are not forwarded.
+func (s *Server) Published() string {
 	return cmp.Or(s.Public, workload.PublicURL(s.Spec), s.URL)
 }
 
@@ -90,5 +90,5 @@ func (s *Server) Audience() string {
 	if own := s.Spec.OIDCConfigRef.Audiences; len(own) > 0 {
 		return own[0]
 	}
-	return s.published()
+	return s.Published()
 }
