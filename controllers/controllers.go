@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,8 +121,9 @@ func watchRoutes(mgr ctrl.Manager, options Options) (*routes.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	build := func() (cache.Cache, error) {
+	build := func(failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
 		kept.Scheme, kept.Mapper, kept.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
+		kept.DefaultWatchErrorHandler = failed
 		return cache.New(mgr.GetConfig(), kept)
 	}
 	now := options.Now

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
@@ -57,11 +58,20 @@ type BadIntent struct{ Err error }
 func (e *BadIntent) Error() string { return e.Err.Error() }
 func (e *BadIntent) Unwrap() error { return e.Err }
 
-// olderSchema explains that the CRD in the cluster belongs to another release and lacks a field of this program's
-// schema.
-func olderSchema(kind string, answer error) error {
-	return fmt.Errorf("the CustomResourceDefinition of %s in the cluster is older than this program: apply the CRDs of "+
-		"this release: %w", kind, answer)
+// Dated is a TypeConverter for kinds of others, which do not come with this program.
+type Dated interface {
+	// Older says what to do in a cluster whose CustomResourceDefinition lacks a field.
+	Older() string
+}
+
+// olderSchema explains that the CRD in the cluster is older than this program's schema, of which it lacks a field.
+func olderSchema(kind string, own managedfields.TypeConverter, answer error) error {
+	cure := "apply the CRDs of this release"
+	if dated, is := own.(Dated); is {
+		cure = dated.Older()
+	}
+	return fmt.Errorf("the CustomResourceDefinition of %s in the cluster is older than this program: %s: %w", kind, cure,
+		answer)
 }
 
 // classified gives an answer of the API server the identity of one of the errors above.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -205,6 +206,7 @@ func TestAnOlderDefinitionIsCalledThat(t *testing.T) {
 		}},
 	}
 	own := map[string]managedfields.TypeConverter{"": clientac.NewTypeConverter(scheme.Scheme)}
+	dated := map[string]managedfields.TypeConverter{"": ofOthers{clientac.NewTypeConverter(scheme.Scheme)}}
 	unknown := refusal(http.StatusInternalServerError, "",
 		"failed to create typed patch object (n/a; v1, Kind=ConfigMap): .data.a: field not declared in schema")
 	twice := refusal(http.StatusInternalServerError, "",
@@ -216,8 +218,11 @@ func TestAnOlderDefinitionIsCalledThat(t *testing.T) {
 		answer error
 		want   string
 	}{
-		"a kind of ours":       {own, unknown, words + unknown.Error()},
-		"a built-in kind":      {nil, unknown, unknown.Error()},
+		"a kind of ours":  {own, unknown, words + unknown.Error()},
+		"a built-in kind": {nil, unknown, unknown.Error()},
+		"a kind of others": {
+			dated, unknown, strings.Replace(words, "apply the CRDs of this release", "ask them", 1) + unknown.Error(),
+		},
 		"another fault of it":  {own, twice, twice.Error()},
 		"a kind of ours is ok": {own, nil, ""},
 	} {
@@ -232,3 +237,8 @@ func TestAnOlderDefinitionIsCalledThat(t *testing.T) {
 		}
 	}
 }
+
+// ofOthers has the schema of a kind that another project releases.
+type ofOthers struct{ managedfields.TypeConverter }
+
+func (ofOthers) Older() string { return "ask them" }

@@ -254,8 +254,8 @@ func (w *Writer) apply(
 		err = w.applier.as(grant.Identity).SubResource(grant.Object.Subresource).
 			Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
 	}
-	if _, own := w.applier.converter.groups[in.gvk.Group]; own && isUnknownField(err) {
-		err = olderSchema(in.gvk.Kind, err)
+	if own, has := w.applier.converter.groups[in.gvk.Group]; has && isUnknownField(err) {
+		err = olderSchema(in.gvk.Kind, own, err)
 	}
 	err = classify(err, pre)
 	var c *Conflict

@@ -27,6 +27,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/applyconfig"
+	"github.com/freehold-dev/freehold/controllers/routes"
 )
 
 // stored is an API server of one namespace, in memory and with the field manager of the real one, that is read as a
@@ -59,7 +60,10 @@ var schemas = sync.OnceValues(func() (*runtime.Scheme, map[string]managedfields.
 			panic(err)
 		}
 	}
-	own := map[string]managedfields.TypeConverter{v1alpha1.SchemeGroupVersion.Group: applyconfig.NewTypeConverter(scheme)}
+	own := map[string]managedfields.TypeConverter{
+		v1alpha1.SchemeGroupVersion.Group: applyconfig.NewTypeConverter(scheme),
+		contract.HTTPRoute.Group:          routes.NewTypeConverter(),
+	}
 	return scheme, own
 })
 

@@ -192,6 +192,26 @@ func (p *Pass) noteRefusal(err error) (news bool) {
 	return now.text != last.text
 }
 
+// aside is an object on which nothing rests, beside that of a pass.
+type aside struct {
+	of   types.UID
+	kind string
+}
+
+// LogAside logs the error of an object on which nothing rests, once until it changes or ends. It is no error of the
+// pass, so it makes nothing else wait.
+func (p *Pass) LogAside(ctx context.Context, kind string, err error) {
+	key := aside{p.object.GetUID(), kind}
+	if err == nil {
+		p.core.lastRefused.Remove(key)
+		return
+	}
+	if last, known := p.core.lastRefused.Get(key); !known || last != err.Error() {
+		logf.FromContext(ctx).Error(err, "refused, and all else goes on", "object", kind)
+	}
+	p.core.lastRefused.Add(key, err.Error())
+}
+
 // Log returns a logger whose lines name the controller and the object, by the keys of the runner's log: namespace,
 // and called, such as server.
 func (Core) Log(mgr ctrl.Manager, controller, called string) func(*ctrl.Request) logr.Logger {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 func pass(due time.Duration) *Pass {
@@ -100,5 +102,34 @@ func TestARefusalIsLoggedOnceAndTriedMoreAndMoreSlowly(t *testing.T) {
 			!strings.Contains(said, step.log) {
 			t.Errorf("%d: again after %s, saying %q; want %s and %q", i, result.RequeueAfter, said, step.again, step.log)
 		}
+	}
+}
+
+// What others write is reported in new words once in a while: a Gateway's controller may count in them.
+func TestWordsOfGatewaysStay(t *testing.T) {
+	p := pass(0)
+	p.core.Now, p.core.messageChanged = time.Now, lru.New(1)
+	said := metav1.Condition{Type: v1alpha1.ConditionPublished, Status: metav1.ConditionFalse}
+	said.Reason, said.Message = v1alpha1.ReasonRouteRefused, "try 1"
+	p.conditions = []metav1.Condition{said}
+	for _, words := range []string{"try 2", "try 3"} {
+		f := p.stabilizeMessage(v1alpha1.ConditionPublished, conditions.False(v1alpha1.ReasonRouteRefused, words))
+		p.conditions[0].Message = f.Message
+	}
+	if said := p.conditions[0].Message; said != "try 2" {
+		t.Errorf("it is said: %q", said)
+	}
+}
+
+// The error of what nothing rests on is logged once until it changes or ends, and ends no pass.
+func TestAnErrorAsideIsLoggedOnce(t *testing.T) {
+	var lines []string
+	ctx := logf.IntoContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	p := pass(0)
+	for _, err := range []error{errors.New("a"), errors.New("a"), errors.New("b"), nil, errors.New("b")} {
+		p.LogAside(ctx, "HTTPRoute", err)
+	}
+	if len(lines) != 3 || !strings.Contains(lines[0], `"object"="HTTPRoute"`) {
+		t.Errorf("logged: %q", lines)
 	}
 }

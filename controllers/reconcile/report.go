@@ -93,7 +93,7 @@ var unstableReasons = []string{
 	v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonPodRefused,
 	v1alpha1.ReasonMissingReference,
 	v1alpha1.ReasonVolumeNotMounted, v1alpha1.ReasonPodNotStarted, v1alpha1.ReasonProbeFailed, v1alpha1.ReasonEvicted,
-	v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonUnavailable,
+	v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonUnavailable, v1alpha1.ReasonRouteRefused,
 }
 
 // stabilizeMessage keeps the reported message of an unstable reason and the same generation for a while.

@@ -8,11 +8,13 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 )
@@ -21,8 +23,8 @@ import (
 // wanted. A watch of CustomResourceDefinitions would need a right in the whole cluster.
 const Recheck = time.Minute
 
-// syncs is how long the first list of HTTPRoutes may take before it counts as refused.
-const syncs = 10 * time.Second
+// firstList is how long the first list of HTTPRoutes may take before they count as unread.
+const firstList = 10 * time.Second
 
 // State is what is known of a cluster's HTTPRoutes.
 type State int
@@ -32,23 +34,33 @@ const (
 	NotServed State = iota
 	// Pending means that the cluster is being asked.
 	Pending
-	// Unread means that they cannot be read, as without the right to.
+	// Unread means that they cannot be read, for a reason that is logged.
 	Unread
+	// Forbidden means that the operator lacks the right to read them.
+	Forbidden
 	// Served means that they are watched.
 	Served
 )
 
+// Build makes the cache of HTTPRoutes, of a cluster that serves them. It calls failed with each error of a list or a
+// watch.
+type Build func(failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error)
+
 // Source watches HTTPRoutes from when one is wanted, in a cluster that serves them. A nil Source serves none.
 type Source struct {
 	mapper meta.RESTMapper
-	build  func() (cache.Cache, error)
+	build  Build
 	now    func() time.Time
+	// firstList is the constant, but in tests.
+	firstList time.Duration
 
 	mu sync.Mutex
 	// life is that of the process, nil before Start.
 	life  context.Context //nolint:containedctx // the watch outlives the pass that begins it
 	state State
 	asked time.Time
+	// logged is the error that was logged last.
+	logged string
 	// served is nil before the watch.
 	served  cache.Cache
 	waiting map[[2]string]bool // by namespace and owner
@@ -57,11 +69,12 @@ type Source struct {
 	ownerOf func(labels map[string]string) string
 }
 
-// New returns a Source. build makes the cache of HTTPRoutes, of a cluster that serves them.
-func New(mapper meta.RESTMapper, build func() (cache.Cache, error), ownerOf func(labels map[string]string) string,
-	now func() time.Time,
+// New returns a Source.
+func New(mapper meta.RESTMapper, build Build, ownerOf func(labels map[string]string) string, now func() time.Time,
 ) *Source {
-	return &Source{mapper: mapper, build: build, ownerOf: ownerOf, now: now, waiting: map[[2]string]bool{}}
+	return &Source{
+		mapper: mapper, build: build, ownerOf: ownerOf, now: now, firstList: firstList, waiting: map[[2]string]bool{},
+	}
 }
 
 // Object is an empty HTTPRoute.
@@ -105,7 +118,7 @@ func (s *Source) Get(
 	route := Object()
 	switch err := reader.Get(ctx, key, route); {
 	case client.IgnoreNotFound(err) != nil:
-		return nil, Unread
+		return nil, s.failed(err)
 	case err != nil:
 		return nil, Served
 	}
@@ -145,16 +158,49 @@ func (s *Source) ask(life context.Context) {
 		served, err = s.watch(life)
 	}
 	if err != nil {
-		s.is(Unread)
+		s.is(s.failed(err))
 		return
 	}
-	first, cancel := context.WithTimeout(life, syncs)
+	first, cancel := context.WithTimeout(life, s.firstList)
 	defer cancel()
 	if !served.WaitForCacheSync(first) {
-		s.is(Unread)
+		s.isUnlisted(Unread)
 	}
 	if served.WaitForCacheSync(life) {
 		s.is(Served)
+	}
+}
+
+// failed logs why HTTPRoutes cannot be read, once until that changes, and returns what it means.
+func (s *Source) failed(err error) State {
+	s.mu.Lock()
+	news := s.logged != err.Error()
+	s.logged = err.Error()
+	s.mu.Unlock()
+	if news {
+		log := logf.Log.WithName("routes")
+		log.Error(err, "cannot read HTTPRoutes")
+	}
+	if apierrors.IsForbidden(err) {
+		return Forbidden
+	}
+	return Unread
+}
+
+// unlisted hears why a list or a watch has failed. The reflector tries again.
+func (s *Source) unlisted(_ context.Context, _ *toolscache.Reflector, err error) {
+	if s.failed(err) == Forbidden {
+		s.isUnlisted(Forbidden)
+	}
+}
+
+// isUnlisted is is before the first list, of which Forbidden says more than Unread.
+func (s *Source) isUnlisted(state State) {
+	s.mu.Lock()
+	known := s.state == Served || s.state == Forbidden
+	s.mu.Unlock()
+	if !known {
+		s.is(state)
 	}
 }
 
@@ -166,7 +212,7 @@ func (s *Source) is(state State) {
 }
 
 func (s *Source) watch(life context.Context) (cache.Cache, error) {
-	served, err := s.build()
+	served, err := s.build(s.unlisted)
 	if err != nil {
 		return nil, fmt.Errorf("building the cache of HTTPRoutes: %w", err)
 	}

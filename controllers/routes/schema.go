@@ -64,6 +64,9 @@ func NewTypeConverter() managedfields.TypeConverter {
 
 type converter struct{ of typed.ParseableType }
 
+// Older is said where HTTPRoutes lack a field that is stated, as timeouts: they are in the standard channel since v1.2.
+func (converter) Older() string { return "install the Gateway API v1.2 or later" }
+
 func (c converter) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {

@@ -3,10 +3,12 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
 	"github.com/freehold-dev/freehold/controllers/mcpserver/render"
@@ -35,8 +37,8 @@ type pass struct {
 	opts     []apply.Option
 	// told are the errors of which the report says what they mean, untold all others. The pass ends with both.
 	told, untold error
-	// unrouted is why the HTTPRoute was refused, nil where it was not.
-	unrouted error
+	// routed is what the write of the HTTPRoute came to.
+	routed report.Routed
 	// claimRefused says that the claim was refused, ours that pods may be started as the runner's account.
 	claimRefused, ours bool
 }
@@ -58,12 +60,22 @@ func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snap
 	return errors.Join(x.untold, x.told)
 }
 
+// applyRoute keeps what is refused of the HTTPRoute out of the errors of the pass: these make the queue wait for longer
+// each time, also for what serves.
 func (x *pass) applyRoute(ctx context.Context, a plan.ApplyRoute) {
-	_, x.unrouted = x.Apply(ctx, a.Manager, a.Live, a.Intent)
-	if x.untold = errors.Join(x.untold, x.unrouted); errors.Is(x.unrouted, apply.ErrGone) {
-		x.Due(snapshot.RecheckRoutes) // the kind has gone, and nothing tells when it is back
+	done, err := x.Apply(ctx, a.Manager, a.Live, a.Intent)
+	x.routed = report.Routed{Written: done.Result != apply.Unchanged, Err: err}
+	x.LogAside(ctx, contract.HTTPRoute.Kind, err)
+	switch {
+	case apply.RetryOf(err) == apply.RetryNow:
+		x.Due(routeAgain)
+	case err != nil: // also where the kind has gone, since nothing tells when it is back
+		x.Due(cmp.Or(apply.RetryDelay(err), snapshot.RecheckRoutes))
 	}
 }
+
+// routeAgain is when an HTTPRoute is written again where the API server did not answer, or a webhook did not.
+const routeAgain = 10 * time.Second
 
 func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 	switch a := action.(type) {
@@ -112,7 +124,7 @@ func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
 		// What was refused is about content, and the scale is not.
 		x.told = errors.Join(x.told, x.scaleBackend(ctx, a))
 	case plan.Report:
-		x.untold = errors.Join(x.untold, report.Write(ctx, x.Pass, x.s, x.made, x.told, x.unrouted))
+		x.untold = errors.Join(x.untold, report.Write(ctx, x.Pass, x.s, x.made, x.told, x.routed))
 		return true
 	case plan.OrphanChildren, plan.StopProxies, plan.AwaitProxies, plan.DeleteBackend, plan.AwaitBackend,
 		plan.DeletePolicy,

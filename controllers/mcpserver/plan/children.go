@@ -72,15 +72,19 @@ func (m *maker) converge() {
 }
 
 // route applies the HTTPRoute by itself: nothing rests on it, so its refusal keeps nothing back. Where it cannot be
-// read the cluster is asked again.
+// read the cluster is asked again, also about one that is to go. None leads to a Service that is somebody else's.
 func (m *maker) route() {
-	switch intent := workload.ProxyHTTPRoute(m.owner, m.s.Object.GetProxySpec()); {
+	intent := workload.ProxyHTTPRoute(m.owner, m.s.Object.GetProxySpec())
+	switch {
 	case m.Phase == Invalid:
-	case intent != nil && m.s.Routes == routes.Served:
+	case m.s.Routes != routes.Served:
+		if intent != nil || m.s.Routes != routes.NotServed && snapshot.MayHaveRoute(m.s.Object) {
+			m.wake(snapshot.RecheckRoutes)
+		}
+	case intent != nil && !m.s.Service.Lost():
 		m.always(ApplyRoute{Child{Manager: m.s.Kind.ChildrenManager, Live: m.s.Route.Live, Intent: intent}})
-	case intent != nil:
-		m.wake(snapshot.RecheckRoutes)
-	case m.s.Route.Ours():
+	// One that nothing controls is taken back where we wrote it, so a route to it stays.
+	case m.s.Route.Ours() && (intent == nil || m.s.Service.Control == snapshot.Foreign):
 		m.always(RemoveRoute{m.s.Route.Live})
 	}
 }

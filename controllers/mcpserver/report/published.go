@@ -23,32 +23,68 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// published says whether Gateways lead clients to the proxy, nil where the spec asks for no HTTPRoute and there is
-// none. unrouted is why the route was refused.
-func published(s *snapshot.Snapshot, unrouted error) *conditions.Finding {
+// Routed is what the write of the HTTPRoute came to.
+type Routed struct {
+	// Written reports whether it was changed: what Gateways say of it is then of before.
+	Written bool
+	Err     error
+}
+
+// Published says whether Gateways lead clients to the proxy, nil where the spec asks for no HTTPRoute and there is
+// none.
+func Published(s *snapshot.Snapshot, routed Routed) *conditions.Finding {
 	spec, last := s.Object.GetProxySpec(), meta.FindStatusCondition(s.Object.GetProxyStatus().Conditions,
 		v1alpha1.ConditionPublished)
 	wanted := spec.Proxy != nil && spec.Proxy.HTTPRoute != nil
-	switch {
-	case !wanted && (s.Route.Ours() || last != nil && s.Routes != routes.Served && s.Routes != routes.NotServed):
-		return unknownly(v1alpha1.ReasonRouteNotTaken, "the spec asks for no HTTPRoute any more, and the one of before is "+
-			"being removed")
+	switch unread := unread(s.Routes); {
+	case !wanted && s.Route.Ours():
+		return unknownly("the spec asks for no HTTPRoute any more, and the one of before is being removed")
+	case !wanted && last != nil && s.Routes == routes.Pending:
+		return unknownly("the spec asks for no HTTPRoute any more, and whether there is one of before is being looked for")
+	case !wanted && last != nil && unread != "":
+		return unknownly("the spec asks for no HTTPRoute any more, and whether there is one of before is not known: " +
+			unread)
 	case !wanted, s.Routes == routes.Pending && last == nil:
 		return nil
+	case s.Routes == routes.Pending && last.ObservedGeneration < s.Object.GetGeneration():
+		return unknownly("the operator has begun to ask the cluster for HTTPRoutes")
 	case s.Routes == routes.Pending:
 		return new(conditions.Restate(last))
-	case s.Routes == routes.NotServed, errors.Is(unrouted, apply.ErrGone):
+	case s.Routes == routes.NotServed, errors.Is(routed.Err, apply.ErrGone):
 		return new(conditions.False(v1alpha1.ReasonHTTPRouteNotServed,
 			"the cluster does not serve HTTPRoutes of gateway.networking.k8s.io/v1: install the Gateway API, or write "+
 				"an Ingress and spec.proxy.publicURL, and remove spec.proxy.httpRoute"))
-	case s.Routes == routes.Unread:
-		return unknownly(v1alpha1.ReasonRouteNotTaken, "the operator cannot read HTTPRoutes: look whether its roles have "+
-			"the verbs of this release for httproutes of gateway.networking.k8s.io")
-	case apply.Refused(unrouted) != nil:
-		f, _ := refused(unrouted)
+	case unread != "":
+		return unknownly(unread)
+	case s.Service.Lost():
+		return new(conditions.False(v1alpha1.ReasonNameTaken, fmt.Sprintf(
+			"no HTTPRoute leads to Service %s as long as that is not this server's: see Ready", s.Service.Live.Name)))
+	case routed.Err != nil && apply.RetryOf(routed.Err) != apply.OnEvent:
+		f, _ := refused(routed.Err)
 		return &f
 	}
-	answers := answersOf(s.Route.Live)
+	return new(answered(s, routed.Written))
+}
+
+// unread says why HTTPRoutes cannot be read, empty where they can.
+func unread(state routes.State) string {
+	switch state {
+	case routes.Forbidden:
+		return "the operator may not read HTTPRoutes: look whether its roles have the verbs of this release for httproutes " +
+			"of gateway.networking.k8s.io (the chart's rbac.httpRoutes)"
+	case routes.Unread:
+		return "the operator cannot read HTTPRoutes, and tries again: its log says why"
+	case routes.NotServed, routes.Pending, routes.Served:
+	}
+	return ""
+}
+
+// answered says what Gateways say of the HTTPRoute. Of one that this pass has written they have said nothing yet.
+func answered(s *snapshot.Snapshot, written bool) conditions.Finding {
+	spec, answers := s.Object.GetProxySpec(), answersOf(s.Route.Live)
+	if written {
+		answers = routeAnswers{}
+	}
 	var waits, refused []string
 	for _, parent := range spec.Proxy.HTTPRoute.ParentRefs {
 		called := cmp.Or(parent.Kind, gateway) + " " + cmp.Or(parent.Namespace, s.Object.GetNamespace()) + "/" + parent.Name
@@ -61,17 +97,17 @@ func published(s *snapshot.Snapshot, unrouted error) *conditions.Finding {
 	}
 	switch route := "HTTPRoute " + workload.ProxyName(kinds.Key(s.Object)); {
 	case len(refused) > 0:
-		return new(conditions.False(v1alpha1.ReasonRouteRefused, route+": "+strings.Join(refused, "; ")))
+		return conditions.False(v1alpha1.ReasonRouteRefused, route+": "+strings.Join(refused, "; "))
 	case len(waits) > 0:
-		return unknownly(v1alpha1.ReasonRouteNotTaken, fmt.Sprintf(
+		return *unknownly(fmt.Sprintf(
 			"%s has no answer of %s yet: look whether that exists, and whether its controller runs", route,
 			strings.Join(waits, ", ")))
 	}
-	return new(conditions.True(v1alpha1.ReasonRouteTaken, "clients call "+workload.PublicURL(spec)))
+	return conditions.True(v1alpha1.ReasonRouteTaken, "clients call "+workload.PublicURL(spec))
 }
 
-func unknownly(reason, message string) *conditions.Finding {
-	return &conditions.Finding{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+func unknownly(message string) *conditions.Finding {
+	return &conditions.Finding{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonRouteNotTaken, Message: message}
 }
 
 // routeAnswers are what parents of an HTTPRoute say of it.

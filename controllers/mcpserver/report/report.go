@@ -26,8 +26,10 @@ import (
 
 // Write says what is so: address and scale, then the conditions with the generation they speak of in one apply, because
 // readers of kstatus believe an old Ready under a new generation. Conditions come last, to tell also who overwrites
-// address and scale. told are the errors of the pass that it has to tell, and unrouted that of the HTTPRoute.
-func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan, told, unrouted error) error {
+// address and scale. told are the errors of the pass that it has to tell, but for that of the HTTPRoute.
+func Write(
+	ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan, told error, routed Routed,
+) error {
 	if apply.OnlyRetried(told, apply.OnEvent) != nil {
 		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
 	}
@@ -44,7 +46,7 @@ func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made pl
 	}
 	p.Due(wait.Deadline(s)) // the end of patience is no event
 	found := findings(s, made, answer, wait, p.Conflicts)
-	if f := published(s, unrouted); f != nil {
+	if f := Published(s, routed); f != nil {
 		found[v1alpha1.ConditionPublished] = *f
 	}
 	if _, moving := found[v1alpha1.ConditionReconciling]; moving && !wait.GoesOn(s) {

@@ -187,7 +187,7 @@ const RecheckRoutes = routes.Recheck
 func (r *Reader) route(
 	ctx context.Context, key client.ObjectKey, server kinds.Object,
 ) (*unstructured.Unstructured, routes.State) {
-	route, state := r.Routes.Get(ctx, key, kinds.Key(server), hasRoute(server))
+	route, state := r.Routes.Get(ctx, key, kinds.Key(server), MayHaveRoute(server))
 	if route == nil || !reconcile.IsCut(route) {
 		return route, state
 	}
@@ -198,8 +198,8 @@ func (r *Reader) route(
 	return whole, state
 }
 
-// hasRoute reports whether the spec asks for an HTTPRoute, or the status tells of one.
-func hasRoute(server kinds.Object) bool {
+// MayHaveRoute reports whether the spec asks for an HTTPRoute, or the status tells of one.
+func MayHaveRoute(server kinds.Object) bool {
 	spec := server.GetProxySpec().Proxy
 	return spec != nil && spec.HTTPRoute != nil ||
 		meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionPublished) != nil
