@@ -106,7 +106,7 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	door, own := probe.NewDoor(), probe.NewDoor()
 	var ready []func(context.Context) bool
 	for _, to := range s.targets {
-		ready = append(ready, asking(to, door).Ready)
+		ready = append(ready, asking(to, door, nil).Ready)
 	}
 	loop := s.loop(front, door, own, logger)
 	state := &health.State{Metrics: measured(front), Routing: front.Routing(s.runner.Run.Proxy.Path)}
@@ -134,9 +134,9 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	return probeServer.Close()
 }
 
-// asking asks a server by a door.
-func asking(to *target.Target, by *probe.Door) *probe.Prober {
-	return &probe.Prober{Server: to.Run(), Endpoint: to.Endpoint(), Dial: by.Dial, Version: version}
+// asking asks a server by a door. Heard is when it last answered a call of a client.
+func asking(to *target.Target, by *probe.Door, heard func() time.Time) *probe.Prober {
+	return &probe.Prober{Server: to.Run(), Endpoint: to.Endpoint(), Dial: by.Dial, Version: version, Heard: heard}
 }
 
 // loop applies the backend of the runner's own server, asks it, also before it gets calls, and has the proxy go where
@@ -144,14 +144,17 @@ func asking(to *target.Target, by *probe.Door) *probe.Prober {
 func (s settings) loop(front *proxy.Proxy, door, own *probe.Door, logger *slog.Logger) *backendloop.Loop {
 	path := s.runner.Run.Proxy.Path
 	to := s.targets[path]
+	heard := func(ofOwn bool) func() time.Time {
+		return func() time.Time { return front.LastAnswer(path, ofOwn) }
+	}
 	loop := &backendloop.Loop{
-		Runner: s.runner, UserAgent: userAgent(), Ask: asking(to, own).Ask, Observe: to.Observe, Log: logger,
+		Runner: s.runner, UserAgent: userAgent(), Ask: asking(to, own, heard(true)).Ask, Observe: to.Observe, Log: logger,
 		Compare: func(ctx context.Context, log *slog.Logger, tell func(v1alpha1.CandidateStatus)) {
 			there := func() bool { return front.Calls(path, s.runner.Run.Rendering.Backend) }
-			asking(to, own).Compare(ctx, log, asking(to, door), there, tell)
+			asking(to, own, nil).Compare(ctx, log, asking(to, door, nil), there, tell)
 		},
 		AskServing: func(ctx context.Context, log *slog.Logger, of runconfig.Backend, tell func(backend.Facts)) {
-			serving := asking(to, door)
+			serving := asking(to, door, heard(false))
 			serving.Server.Backend = of
 			serving.Ask(ctx, log, tell)
 		},

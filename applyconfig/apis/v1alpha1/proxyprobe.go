@@ -8,15 +8,14 @@ package v1alpha1
 // ProxyProbe is how the proxy asks an MCP server whether it answers still.
 type ProxyProbeApplyConfiguration struct {
 	// periodSeconds is how many seconds pass between two questions of a pod of the proxy,
-	// up to 3600. The default is 30, and 300 for an MCPRemoteProxy. 0 asks none. From 300 on
-	// a server with sessions has a new one for each question.
+	// up to 3600. The default is 30, and 300 for an MCPRemoteProxy. 0 asks none. A call of a
+	// client that was answered since the last question is as good as one.
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
 	// timeoutSeconds is how many seconds an answer may take, from 1 to 9. The default is 5.
-	// A server that an MCPRemoteProxy asks has 15.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 	// failureThreshold is how many questions in a row may fail before Ready says so, from 1
-	// to 10. The default is 3. One answer makes Ready True again. An MCPRemoteProxy asks four
-	// times within seconds instead.
+	// to 10. The default is 3. After one that failed the next comes within 30 seconds. One
+	// answer makes Ready True again.
 	FailureThreshold *int32 `json:"failureThreshold,omitempty"`
 }
 

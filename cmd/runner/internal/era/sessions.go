@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -81,6 +82,7 @@ type held struct {
 	err     error
 	origin  *http.Request // by which it is begun and ended; calls have their own
 	caller  string        // who has its place
+	own     bool          // it is the process's own, which asks rarely, or not while clients call
 	busy    int
 	used    time.Time
 
@@ -120,7 +122,10 @@ func (s *heldSessions) add(r *http.Request, p profile) (*held, error) {
 	if err != nil {
 		return nil, errSessions
 	}
-	h := &held{ready: make(chan struct{}), profile: p, origin: s.translator.bare(r), caller: caller}
+	h := &held{
+		ready: make(chan struct{}), profile: p, origin: s.translator.bare(r), caller: caller,
+		own: s.translator.config.Own(r),
+	}
 	s.table.Put(p, h, caller, leave)
 	go func() {
 		defer close(h.ready)
@@ -151,9 +156,18 @@ func (s *heldSessions) schedule() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.next = nil
-		s.table.Sweep(time.Now(), func(*held) time.Duration { return idleTime })
+		s.table.Sweep(time.Now(), (*held).lasts)
 		s.schedule()
 	})
+}
+
+// lasts is how long a session that nobody uses is held. The process's own is for as long as the backend has it: many
+// keep in memory what was ended.
+func (h *held) lasts() time.Duration {
+	if h.own {
+		return math.MaxInt64
+	}
+	return idleTime
 }
 
 // idle is since when a session is not used. The locks are held, of heldSessions and then of its table: who has the

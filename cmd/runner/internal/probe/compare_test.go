@@ -53,7 +53,8 @@ type told struct {
 
 // barred is what is told of a candidate that asks for credentials.
 func barred(found v1alpha1.CandidateStatus) v1alpha1.CandidateStatus {
-	found.Message = "the backend asks for credentials (HTTP 401), so what it offers is not known"
+	found.Message = "the backend asks for credentials (HTTP 401), and was asked without one, so what it offers is not " +
+		"known"
 	return found
 }
 

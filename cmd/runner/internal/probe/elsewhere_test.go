@@ -3,23 +3,19 @@ package probe
 import (
 	"context"
 	"encoding/pem"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/target"
-	"github.com/freehold-dev/freehold/controllers/backend"
 )
 
 // elsewhere is the real proxy in front of a server with TLS and a certificate of its
@@ -186,34 +182,4 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		t.Errorf("it answers %s with %v, and what it leads to was reached: %t", response.Status, response.Header,
 			reached.Load())
 	}
-}
-
-// A server elsewhere sends no event: that it goes is learned by asking.
-func TestAServerElsewhereIsAskedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
-		sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-			&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
-		closed := false
-		s := inMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if closed {
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			sdk.ServeHTTP(w, r)
-		}))
-		s.Server.Remote, s.Server.Proxy.Probe = &runconfig.Remote{}, nil
-		ctx, cancel := context.WithCancel(t.Context())
-		var told []metav1.ConditionStatus
-		s.Ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) {
-			told, closed = append(told, facts.Answers.Status), !closed
-			if len(told) == 3 {
-				cancel()
-			}
-		})
-		want := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionTrue}
-		if !slices.Equal(told, want) {
-			t.Errorf("it tells %v, want %v", told, want)
-		}
-	})
 }

@@ -29,7 +29,8 @@ const (
 // bar says what a backend answered that does not let the runner in.
 func (r *reply) bar() string {
 	if r.status == http.StatusUnauthorized {
-		return "the backend asks for credentials (HTTP 401), so what it offers is not known"
+		return "the backend asks for credentials (HTTP 401), and was asked without one, so what it offers is not " +
+			"known"
 	}
 	said := printable.Line(r.said, maxWords)
 	if said != "" {
@@ -37,6 +38,30 @@ func (r *reply) bar() string {
 	}
 	return fmt.Sprintf("the backend refuses the question (HTTP %d%s), so what it offers is not known: "+
 		"servers that check Host answer so, see docs/how-to/transports.md", r.status, said)
+}
+
+// alive is what is said of a server that answers, and does not take the runner's question: zero for any other answer.
+// A server elsewhere gets what its owner wrote, and callers may bring a key of theirs: that it refuses the runner, who
+// has none, is told apart by a caller whom it has answered.
+func (p *Prober) alive(r *reply) conditions.Finding {
+	of, elsewhere := namesOf(p.Server), p.Server.Remote
+	refused := r.barred() || r.from == theProxy && r.reason == remote.CredentialsRefused
+	switch {
+	case r.from == theBackend && r.status == http.StatusTooManyRequests:
+		return tooMany(of)
+	case elsewhere == nil && r.barred():
+		return keptOut(r)
+	case refused && elsewhere != nil && len(elsewhere.Headers) == 0 && !p.letIn && p.heard(time.Time{}):
+		return conditions.True(v1alpha1.ReasonAnswers, of.at+" answers callers and asks for credentials, and was asked "+
+			"without one, so what it offers is not known")
+	}
+	return conditions.Finding{}
+}
+
+// tooMany is what is said of a server that wants to be asked less often.
+func tooMany(of names) conditions.Finding {
+	return conditions.True(v1alpha1.ReasonAnswers, of.at+" answers, and takes no more questions for now (HTTP 429), so "+
+		"what it offers is not known")
 }
 
 // explained are the reasons that proxy and bridge have in the data of their errors, whose detail is the message.
@@ -93,7 +118,7 @@ func unanswered(run runconfig.Target, r *reply, err error, within time.Duration)
 	case elsewhere && r.status == http.StatusForbidden:
 		return conditions.False(v1alpha1.ReasonCredentialsRefused,
 			is.at+" refuses the credentials that the proxy presents (HTTP 403): correct spec.headers")
-	case elsewhere && (r.status >= http.StatusInternalServerError || r.status == http.StatusTooManyRequests):
+	case elsewhere && r.status >= http.StatusInternalServerError:
 		return notAnswering(" answers with HTTP %d", r.status)
 	case r.status >= http.StatusInternalServerError:
 		return notAnswering(" answers MCP%s with HTTP %d%s", is.path, r.status, is.log)

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -56,20 +55,26 @@ type Prober struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Version is the program's, which servers are told.
 	Version string
+	// Heard is when the server last answered a call of a client, zero for never. Nil is never.
+	Heard func() time.Time
 
+	// letIn says that the server has answered a question since it is asked, and pause is how long it wanted to be left
+	// alone when it answered last. Ask alone uses them.
+	letIn bool
+	pause time.Duration
 	// oneEraSince is when clients of one era alone were served first, in nanoseconds since 1970: 0 where they were not
 	// since the backend is asked.
 	oneEraSince atomic.Int64
 }
 
 // Ask asks the server until ctx ends: what it is until it has answered, and then whether it answers still. It tells
-// what it learned, and why nothing could be, each time that it is another reason. A server that runs elsewhere sends no
-// event when it changes: it is asked what it is each time.
+// what it learned, and why nothing could be, each time that it is another reason.
 func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend.Facts)) {
 	if len(p.Server.NotEnforced) > 0 {
 		return // nothing reaches the backend
 	}
 	p.oneEraSince.Store(0)
+	p.letIn, p.pause = false, 0
 	told := backend.Facts{}
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
@@ -82,22 +87,14 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 		switch {
 		case errors.Is(err, errOneEra):
 			attempt, pause, wait = 0, firstPause, time.Second
-		case err == nil && p.Server.Remote == nil && partial(facts) && attempt < patience:
-			// Asked for while a pod ended, for example. The lists are not asked for again once this has been told.
-		case err == nil && p.Server.Remote == nil:
+		case err == nil && partial(facts) && attempt < patience:
+			// Asked for while a pod ended, for example. The lists are not asked for again soon once this has been told.
+		case err == nil:
 			tell(facts)
-			if !p.watch(ctx, logger, facts.Answers, tell) {
+			if !p.watch(ctx, logger, facts, tell) {
 				return
 			}
 			told, attempt, began, pause, wait = backend.Facts{}, 0, time.Now(), firstPause, 0
-		case err == nil:
-			if !reflect.DeepEqual(facts, told) {
-				told = facts
-				tell(facts)
-			}
-			if attempt, began, pause, wait = 0, time.Now(), firstPause, watchingOf(p.Server).pause(); wait == 0 {
-				return
-			}
 		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
 			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error",
 				printable.Line(err.Error(), maxName))
@@ -157,15 +154,16 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 	defer cancel()
 	client, err := p.begin(ctx)
 	defer client.end()
-	if r := client.last.Load(); err != nil && p.Server.Remote == nil && r.barred() {
-		return backend.Facts{Answers: keptOut(r)}, nil
-	}
+	p.pause = client.last.Load().retry
 	if err != nil {
+		if alive := p.alive(client.last.Load()); alive.Status != "" {
+			return backend.Facts{Answers: alive}, nil
+		}
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
 		return backend.Facts{Answers: unanswered(p.Server, client.last.Load(), err, askTime(p.Server))}, err
 	}
-	session := client.session
-	hello := session.InitializeResult()
+	p.letIn = true
+	hello := client.session.InitializeResult()
 	seen, begun, oneEra := p.agreed(ctx, client)
 	if begun != nil && hello.ServerInfo != nil {
 		// The translator tells what it was told when it began the session that it holds, which
@@ -176,18 +174,8 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 		Answers:          answers(p.Server),
 		ProtocolVersions: seen,
 	}
-	if who := hello.ServerInfo; who != nil {
-		if name := printable.Line(who.Name, maxName); name != "" {
-			facts.Server = &v1alpha1.ServerInfo{Name: name, Version: printable.Line(who.Version, maxName)}
-		}
-	}
-	offers := hello.Capabilities
-	if offers == nil {
-		offers = &mcp.ServerCapabilities{}
-	}
-	facts.Tools = count(offers.Tools != nil, session.Tools(ctx, nil))
-	facts.Prompts = count(offers.Prompts != nil, session.Prompts(ctx, nil))
-	facts.Resources = count(offers.Resources != nil, session.Resources(ctx, nil))
+	facts.Server = serverOf(hello)
+	client.count(ctx, hello.Capabilities, &facts)
 	if p.Server.Remote != nil && (facts.Tools == nil || facts.Prompts == nil || facts.Resources == nil) {
 		// The proxy may have answered the beginning itself, from what it knew.
 		if r := client.last.Load(); r.from == nobody || r.status >= http.StatusBadRequest {
@@ -196,6 +184,28 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 		}
 	}
 	return facts, oneEra
+}
+
+// serverOf is who a server says it is, nil where it does not say it.
+func serverOf(hello *mcp.InitializeResult) *v1alpha1.ServerInfo {
+	if hello.ServerInfo == nil {
+		return nil
+	}
+	name := printable.Line(hello.ServerInfo.Name, maxName)
+	if name == "" {
+		return nil
+	}
+	return &v1alpha1.ServerInfo{Name: name, Version: printable.Line(hello.ServerInfo.Version, maxName)}
+}
+
+// count counts what a server offers.
+func (a *asking) count(ctx context.Context, offers *mcp.ServerCapabilities, facts *backend.Facts) {
+	if offers == nil {
+		offers = &mcp.ServerCapabilities{}
+	}
+	facts.Tools = count(offers.Tools != nil, a.session.Tools(ctx, nil))
+	facts.Prompts = count(offers.Prompts != nil, a.session.Prompts(ctx, nil))
+	facts.Resources = count(offers.Resources != nil, a.session.Resources(ctx, nil))
 }
 
 var errNoList = errors.New("a list that it offers is not answered")

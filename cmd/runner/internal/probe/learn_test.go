@@ -292,7 +292,7 @@ var notMCP = map[string]struct {
 	},
 	"one that asks who is there": {
 		plain(http.StatusUnauthorized), "Answers",
-		"the backend asks for credentials (HTTP 401), so what it offers is not known", true,
+		"the backend asks for credentials (HTTP 401), and was asked without one, so what it offers is not known", true,
 	},
 	"one that checks Host": {
 		answer(http.StatusForbidden, "Content-Type", "text/plain",

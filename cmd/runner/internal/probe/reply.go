@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
@@ -38,6 +40,8 @@ type reply struct {
 	said   string // its message; of HTTP 403 else what the body says
 	reason string // of its data, where it has one: why the proxy or a bridge has not called
 	detail string // the reason in words
+	// retry is after which time the next question may come, 0 where that is not said.
+	retry time.Duration
 }
 
 // peeked is how much of an answer is looked at beforehand.
@@ -45,10 +49,25 @@ const peeked = 4 << 10
 
 // replyOf looks at an answer without taking anything of it. A server that is bridged is called by a bridge.
 func replyOf(response *http.Response, bridged bool) *reply {
-	r := &reply{status: response.StatusCode, media: media.Type(response.Header)}
+	r := &reply{
+		status: response.StatusCode, media: media.Type(response.Header), retry: retryAfter(response.Header, time.Now()),
+	}
 	r.read(response)
 	r.from = r.source(bridged)
 	return r
+}
+
+// retryAfter is what the header of this name says (https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3), 0 where that
+// is nothing.
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	text := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
 }
 
 // read looks at the beginning of an answer that fails.

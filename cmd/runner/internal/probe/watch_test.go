@@ -121,7 +121,7 @@ func TestWhoIsNotAskedOn(t *testing.T) {
 		"that of a server elsewhere": {Remote: &runconfig.Remote{}, Proxy: runconfig.Proxy{Probe: never}},
 		"a process for each session": {Backend: runconfig.Backend{Bridge: &runconfig.Bridge{Sessions: 1}}},
 	} {
-		if is := watchingOf(run); is.period != 0 || is.pause() != 0 {
+		if is := watchingOf(run); is.period != 0 || is.pause(false) != 0 {
 			t.Errorf("%s: it is asked every %s", name, is.period)
 		}
 	}

@@ -35,6 +35,8 @@ type flight struct {
 	sent atomic.Bool
 	// theirs says that what comes of it is the backend's own word, and not the proxy's nor a bridge's.
 	theirs atomic.Bool
+	// replied says that the backend has begun to answer the call as MCP has it.
+	replied atomic.Bool
 	// inside says that it is a question of the process's own. Use is that of the content where it is counted, nil for
 	// none: counted as a call, and visits as one of a session.
 	inside  bool
@@ -71,6 +73,8 @@ func (f *flight) pod() netip.AddrPort { return cmp.Or(f.route.pod, f.began) }
 // answered says that the answer has passed. What may follow in the stream is no
 // call's: a drain does not wait for it.
 func (f *flight) answered() {
+	f.replies()
+	f.heard()
 	t := f.traffic
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -41,6 +41,10 @@ func (t *target) response(response *http.Response) error {
 			return err
 		}
 	}
+	if kind := media.Type(response.Header); response.Request.Method == http.MethodPost &&
+		response.StatusCode == http.StatusOK && (kind == media.JSON || kind == media.Events && response.ContentLength > 0) {
+		f.replies()
+	}
 	if eventStream(response) {
 		if f.route.opensSSE {
 			response.Body = t.endpointOf(response, f)

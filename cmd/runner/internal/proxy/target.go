@@ -199,6 +199,9 @@ func (t *target) track(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(w, r.WithContext(call.In(f.ctx)))
 		counted.denied, counted.failed = f.denied, f.failed
+		if counted.status == http.StatusOK && f.failed == 0 && !f.denied {
+			f.heard()
+		}
 		if taken = t.takeOver(o, f); taken {
 			counted.status = http.StatusOK
 		}

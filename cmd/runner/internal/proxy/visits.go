@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
 // use is what clients have of a content.
@@ -14,6 +16,7 @@ type use struct {
 	calls    atomic.Int64 // requests on their way that are to be answered
 	sessions atomic.Int64 // requests and streams of sessions that are on their way
 	last     atomic.Int64 // the end of the last one of a session, in seconds since 1970; 0 for none
+	answered atomic.Int64 // when the backend last answered a call, in nanoseconds since 1970; 0 for never
 }
 
 // uses says to which content a client's request goes, until it ends or goes to another one. What the process asks
@@ -48,6 +51,39 @@ func (f *flight) leaveUse() {
 		f.use.calls.Add(-1)
 	}
 	f.use = nil
+}
+
+// replies says that the backend has begun to answer a call.
+func (f *flight) replies() {
+	f.replied.Store(true)
+	if f.of != nil {
+		f.of.replied.Store(true)
+	}
+}
+
+// heard notes that a client's call has been answered, where that is so.
+func (f *flight) heard() {
+	if f.use != nil && f.replied.Load() {
+		f.use.answered.Store(time.Now().UnixNano())
+	}
+}
+
+// LastAnswer is when the backend of the target at a path last answered a client's call: that of the process's own
+// content where own is set and calls reach that, else that of the content which gets the calls. It is zero for never.
+func (p *Proxy) LastAnswer(path string, own bool) time.Time {
+	t := p.targets[path]
+	upstreams := t.upstreams.Load()
+	to := upstreams.Active
+	if own {
+		to = cmp.Or(upstreams.of(session.Content(t.config.Own)), to)
+	}
+	if to == nil {
+		return time.Time{}
+	}
+	if at := to.use.answered.Load(); at > 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
 }
 
 // told is the use of an upstream's content.
