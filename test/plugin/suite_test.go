@@ -54,18 +54,23 @@ func tell(t *testing.T) *story {
 	s := &story{Env: kit.NewEnv(t, plane)}
 	s.kubeconfig = filepath.Join(s.TempDir(), "kubeconfig")
 	s.Must(kit.WriteKubeconfig(s.kubeconfig, plane.Config, s.Namespace), "telling a story")
+	s.release("freehold.dev/runner:test")
+	return s
+}
+
+// release has an operator with this runner make the passes from now on.
+func (s *story) release(runner string) {
 	s.reconciler = mcpserver.New(snapshot.NewReader(kinds.Servers(), plane.Client, plane.Client),
 		controllers.NewApplier(plane.Client, plane.Client),
-		events.NewFakeRecorder(1000), podtemplate.Release{RunnerImage: "freehold.dev/runner:test"})
-	return s
+		events.NewFakeRecorder(1000), podtemplate.Release{RunnerImage: runner})
 }
 
 // serve makes a server and makes passes until it runs. It does not wait for a
 // change of the server, because a pass may be due to a change of its pods.
-func (s *story) serve(name string) *kit.Runners {
+func (s *story) serve(name string, more ...string) *kit.Runners {
 	s.Helper()
 	runners := s.RunProxies()
-	s.Apply("git", kit.Server(name, "registry.example.com/echo:1", ""))
+	s.Apply("git", kit.Server(name, "registry.example.com/echo:1", strings.Join(more, "\n")))
 	server := &v1alpha1.MCPServer{}
 	server.SetName(name)
 	for end := time.Now().Add(s.Patience); ; time.Sleep(50 * time.Millisecond) {
