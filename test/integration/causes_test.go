@@ -124,27 +124,30 @@ func limited(s *kit.Env) {
 		q.Status.Hard, q.Status.Used = q.Spec.Hard, corev1.ResourceList{corev1.ResourceLimitsCPU: resource.MustParse("0")}
 		Expect(s.Client.Status().Update(s.Ctx, q)).To(Succeed())
 	}
-	Eventually(func() error {
-		return s.Client.Create(s.Ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace},
-			Spec: corev1.PodSpec{
-				SecurityContext: &corev1.PodSecurityContext{
-					RunAsNonRoot:   new(true),
-					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-				},
-				Containers: []corev1.Container{{
-					Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
-						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")},
-					},
-					SecurityContext: &corev1.SecurityContext{
-						AllowPrivilegeEscalation: new(false),
-						Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-					},
-				}},
+	Eventually(func() error { return admits(s) }).Should(MatchError(Or(
+		ContainSubstring("must specify limits.cpu"), ContainSubstring("must be less than or equal to cpu limit"))))
+}
+
+// admits asks the API server whether a pod may be made.
+func admits(s *kit.Env) error {
+	return s.Client.Create(s.Ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace},
+		Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot:   new(true),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
-		}, client.DryRunAll)
-	}).Should(MatchError(Or(ContainSubstring("must specify limits.cpu"),
-		ContainSubstring("must be less than or equal to cpu limit"))))
+			Containers: []corev1.Container{{
+				Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")},
+				},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}, client.DryRunAll)
 }
 
 const quota = `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{"limits.cpu":"9"}}}`

@@ -325,11 +325,37 @@ var _ = Describe("New content beside what serves", func() {
 		s.Apply(git, kit.Server("echo", image, successive))
 		set := backendOf(s, "echo")
 		s.Await(set, "a pod was made", func() error { return equal(set.Status.Replicas, 1) })
+		quiet(op)
+		history, pods, mark := s.Record(serverOf(s, "echo")), s.RecordAll(&corev1.Pod{}), op.requests.Mark()
 		s.Apply(git, server("echo", successive))
 		live := ready(s, "echo")
 		Expect(live.Status.Active.Slot).To(BeEquivalentTo(1))
 		Expect(live.Status.LastRollout).To(BeNil())
 		Expect(s.Exists(secondOf(s))).To(BeFalse())
+
+		// What is counted up to its first answer: no step, one other content of the StatefulSet, and one pod of it.
+		history.Check(func(f kit.State) error {
+			seen := &v1alpha1.MCPServer{}
+			if err := decode(f.Object, seen); err != nil {
+				return err
+			}
+			if seen.Status.Rollout != nil {
+				return fmt.Errorf("a rollout is under way: %+v", seen.Status.Rollout)
+			}
+			return nil
+		})
+		had := set.Generation
+		s.Read(set)
+		Expect(set.Generation).To(Equal(had + 1))
+		backends := map[string]bool{}
+		for _, f := range pods.States() {
+			if strings.HasPrefix(f.Object.GetName(), "echo-backend-") {
+				backends[string(f.Object.GetUID())] = true
+			}
+		}
+		Expect(backends).To(HaveLen(2))
+		writes := op.writes(mark).Accepted()
+		Expect(len(writes)).To(BeNumerically("<=", 10), writes.String())
 	})
 
 	It("goes in where what has the calls answers nobody any more", func() {
