@@ -23,10 +23,13 @@ import (
 // storedRetry is how soon content that is missing in history is looked for again: no event tells that it is there.
 const storedRetry = time.Minute
 
-// keepAll has contents stand that are not the runner's. What of one must not be written now is no error.
+// keepAll has contents stand that are not the runner's. What of one must not be written now is no error. What gets the
+// calls is asked on though another runner is to keep it, by how history has it.
 func (r *Runner) keepAll(ctx context.Context, w snapshot, kept []v1alpha1.BackendContent, live bool) error {
+	active := statusOf(w.owner).Active
 	maps.DeleteFunc(r.stored, func(hash string, _ runconfig.RunConfig) bool {
-		return !slices.ContainsFunc(kept, func(c v1alpha1.BackendContent) bool { return c.Hash == hash })
+		return (active == nil || active.Hash != hash) &&
+			!slices.ContainsFunc(kept, func(c v1alpha1.BackendContent) bool { return c.Hash == hash })
 	})
 	maps.DeleteFunc(r.rendered, func(of rendering, _ *appsv1ac.StatefulSetApplyConfiguration) bool {
 		return !slices.Contains(r.slots, of.slot)

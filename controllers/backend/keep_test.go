@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -54,5 +55,23 @@ func TestContentIsKeptAtTheHighestRevisionThatIsNotOfLaterContent(t *testing.T) 
 			!refused && (got != tc.want || err != nil) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, tc.want)
 		}
+	}
+}
+
+// A runner that keeps nothing any more, since later content is claimed, asks on what gets the calls. What history has
+// of other content is forgotten.
+func TestWhatServesIsAskedOnByARunnerThatKeepsNothing(t *testing.T) {
+	r := runner(t)
+	shared := runconfig.RunConfig{Backend: runconfig.Backend{Bridge: &runconfig.Bridge{Shared: true}}}
+	r.stored = map[string]runconfig.RunConfig{"a": shared, "before": shared}
+	active := v1alpha1.BackendContent{Slot: 1, Hash: "a", Transport: v1alpha1.TransportStdio}
+	w := snapshot{owner: server(r, func(s *v1alpha1.MCPServer) {
+		s.Status.Active = &v1alpha1.ActiveBackend{BackendContent: active}
+	})}
+	if err := r.keepAll(t.Context(), w, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, asks := r.asks(active); !asks || len(r.stored) != 1 {
+		t.Errorf("it asks: %t, and knows of history %d contents", asks, len(r.stored))
 	}
 }

@@ -15,8 +15,10 @@ type placement struct {
 	// own is the slot of the runner's content, 0 where it has none, for which why is the reason.
 	own workload.Slot
 	why string
-	// rollout is the id of that to the runner's content, empty where the content gets the calls, or there is none.
+	// rollout is the id of that to the runner's content, empty where the content gets the calls, or there is none. Back is
+	// the slot to which a rollout is that has not come to the backend yet: that content may stand there, with sessions.
 	rollout string
+	back    workload.Slot
 	// serves is what gets the calls, nil where that is the runner's content, or is to be replaced by it in its place.
 	serves *v1alpha1.BackendContent
 	// kept are contents in other slots, which are not the runner's. No other runner may be left to keep them.
@@ -43,7 +45,7 @@ func placementOf(status v1alpha1.MCPServerStatus, run runconfig.RunConfig) (p pl
 		case rollout.Target.Slot == active.Slot:
 			p.why = "the rollout is to the slot of the content that gets the calls"
 		case !begun(rollout, stepCandidate):
-			p.why = "the rollout has not come to the backend yet"
+			p.why, p.back = "the rollout has not come to the backend yet", workload.Slot(rollout.Target.Slot)
 		default:
 			p.own = workload.Slot(rollout.Target.Slot)
 		}

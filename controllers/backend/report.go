@@ -64,6 +64,13 @@ func reported(server kinds.Object, r *Runner) bool {
 	return runtime != nil && runtime.Generation == r.mine().Generation && runtime.ServerUID == r.Run.Server.UID
 }
 
+// noticeReport has facts wait no more that this runner did not report, and another of its generation has reported on.
+func (r *Runner) noticeReport(server kinds.Object) {
+	if r.pendingSinceWait && reported(server, r) {
+		r.pendingReport, r.pendingSinceWait = false, false
+	}
+}
+
 func (r *Runner) reportOutcome(ctx context.Context, w snapshot, f conditions.Finding) error {
 	if err := r.report(ctx, w.owner, f); err != nil {
 		return err

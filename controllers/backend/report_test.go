@@ -213,3 +213,35 @@ func TestASuccessCountsOverAFailureOnlyWhileItIsOne(t *testing.T) {
 		t.Errorf("after a question to other content it says %v", got)
 	}
 }
+
+// What a runner has learned while it does not report yet, as before its rollout has come to the backend, it says first;
+// once another one has reported it counts no more than what that says.
+func TestAFailureThatWaitedIsNoNewsOnceAnotherHasReported(t *testing.T) {
+	no := conditions.False("NotAnswering", "no")
+	says := func(waited bool, learned ...conditions.Finding) metav1.ConditionStatus {
+		r := runner(t)
+		r.content = "a"
+		r.Learn(Facts{Content: "a", Answers: no})
+		r.pendingSinceWait = waited
+		for _, answers := range learned {
+			r.Learn(Facts{Content: "a", Answers: answers})
+		}
+		s := server(r, func(s *v1alpha1.MCPServer) {
+			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, BackendHash: "a"}
+			s.Status.Conditions = []metav1.Condition{{
+				Type: v1alpha1.ConditionBackendAnswers, Status: metav1.ConditionTrue, Reason: "Answers",
+			}}
+		})
+		r.noticeReport(s)
+		return r.says(s).Answers.Status
+	}
+	if got := says(false); got != metav1.ConditionFalse {
+		t.Errorf("of a failure that is new it says %s", got)
+	}
+	if got := says(true); got != metav1.ConditionTrue {
+		t.Errorf("of one that waited it says %s", got)
+	}
+	if got := says(true, conditions.False("NotAnswering", "still")); got != metav1.ConditionFalse {
+		t.Errorf("of one that is learned after that it says %s", got)
+	}
+}

@@ -59,11 +59,14 @@ type Runner struct {
 	// learned are the last facts; pendingReport means that they are not reported yet, and
 	// pendingFacts that there is more than an answer among them. heard is the content that has
 	// answered this runner.
-	learned        Facts
-	pendingReport  bool
-	pendingFacts   bool
-	heard          string
-	messageChanged time.Time
+	learned       Facts
+	pendingReport bool
+	pendingFacts  bool
+	// pendingSinceWait says that they are of a time in which the runner did not report: once another one has, they count
+	// no more than what it says.
+	pendingSinceWait bool
+	heard            string
+	messageChanged   time.Time
 	// candidateSeen is what was last seen of the content as a candidate, nil for nothing yet of pods that started;
 	// pendingCandidate: it is not reported yet. rollout is the id of that to which it belongs.
 	rollout          string
@@ -146,7 +149,7 @@ func (r *Runner) Learn(facts Facts) {
 		facts = r.learned
 		facts.Answers = answers
 	}
-	r.learned, r.pendingReport = facts, true
+	r.learned, r.pendingReport, r.pendingSinceWait = facts, true, false
 }
 
 // LearnCandidate takes what was seen of the runner's content while that is a candidate. The next pass reports it, and
@@ -228,6 +231,7 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 		r.rollout, r.candidateSeen, r.pendingCandidate, r.compared = p.rollout, nil, false, v1alpha1.CandidateStatus{}
 	}
 	r.content = p.content(r.Run)
+	r.noticeReport(w.owner)
 	if p.own == 0 {
 		return r.wait(ctx, w, p, live)
 	}
@@ -247,7 +251,11 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 	if wait := r.firstAnswerWait(w, start); wait > 0 {
 		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: start}, nil
 	}
-	// The report comes before the write: once it stands, no runner of a lower generation creates its content again.
+	// The report comes before the write: once it stands, no runner of a lower generation creates its content again. What
+	// it may restate of what gets the calls follows from how history has that.
+	if p.serves != nil && !reported(w.owner, r) {
+		_, _ = r.storedContent(ctx, *p.serves) //nolint:errcheck // who keeps it says why it cannot be read
+	}
 	if err := r.announce(ctx, w); err != nil {
 		return Report{Waiting: notReported}, unlessGone(err)
 	}
@@ -275,15 +283,27 @@ func (r *Runner) applyAndReport(ctx context.Context, w snapshot, p placement, li
 // other content comes. Of a rollout that has not come to the backend it does not report first: then those would stand
 // back whose content it is, which need no history.
 func (r *Runner) wait(ctx context.Context, w snapshot, p placement, live bool) (Report, error) {
-	keeps, err := r.finding(w.owner, r.keepAll(ctx, w, p.kept, live))
+	keeps, err := r.finding(w.owner, errors.Join(r.keepAll(ctx, w, p.kept, live), r.keepBack(ctx, w, p.back, live)))
 	report := Report{Serving: r.serving(w, p), Looked: true}
 	if keeps.Reason == "" || (keeps.Reason == v1alpha1.ReasonApplied || p.rollout != "") &&
 		!reported(w.owner, r) && !r.knowsMore(w.owner) {
-		report.Waiting = p.why
+		report.Waiting, r.pendingSinceWait = p.why, r.pendingReport
 		return report, err
 	}
 	report.Finding = conditions.False(v1alpha1.ReasonStandingBack, p.why+unkept(keeps))
 	return report, errors.Join(err, unlessGone(r.reportOutcome(ctx, w, report.Finding)))
+}
+
+// keepBack has the runner's content stand where it does already, though the rollout that goes back to it has not come
+// to the backend yet: nobody else keeps it then.
+func (r *Runner) keepBack(ctx context.Context, w snapshot, slot workload.Slot, live bool) error {
+	if w.slots[slot].hash() != r.Run.Rendering.Backend {
+		return nil
+	}
+	if _, err := r.write(ctx, w, slot, r.Run, live); !isSettled(err) {
+		return err
+	}
+	return nil
 }
 
 // Serving is what gets the calls where that is not the runner's content.

@@ -63,7 +63,8 @@ func connects(t *testing.T, policy networkingv1.NetworkPolicy, from, to map[stri
 		}
 		return selects.Matches(labels.Set(has))
 	}
-	if !matches(&policy.Spec.PodSelector, to) || !slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) {
+	if !matches(&policy.Spec.PodSelector, to) ||
+		!slices.Contains(policy.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) {
 		return true // nothing isolates it
 	}
 	for _, rule := range policy.Spec.Ingress {

@@ -241,6 +241,12 @@ func TestContentComesUpBesideWhatServesAndKeepsItUntilItsSessionsEnded(t *testin
 			t.Errorf("%s: slot 2 has %s", step, image)
 		}
 	}
+	x.plan(x.incumbent, x.rolls("Proxies")) // a rollout goes back to what stands, with sessions
+	x.Delete(service("echo-slot2"))
+	if report := x.pass(); report.Waiting == "" && report.Finding.Reason != v1alpha1.ReasonStandingBack ||
+		!x.Exists(service("echo-slot2")) {
+		t.Errorf("what it goes back to lost its Service: %+v", report)
+	}
 	if after := x.stands(1); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the incumbent was written: %v", after.ManagedFields)
 	}
