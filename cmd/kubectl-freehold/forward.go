@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 
+	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -40,11 +41,7 @@ func (r *reached) port() int {
 
 // forward carries connections at the local port to a ready pod of the proxy, until the context ends.
 func (c *cli) forward(ctx context.Context, r *reached) error {
-	config, err := c.flags.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
+	config, client, err := c.clientset()
 	if err != nil {
 		return err
 	}
@@ -72,7 +69,7 @@ func (c *cli) forward(ctx context.Context, r *reached) error {
 			return found.Items, nil
 		},
 		open: func(pod string) (*tunnel, error) {
-			return openTunnel(config, client, r.object.GetNamespace(), pod, int(cmp.Or(r.Spec.Proxy.Port, 8000)))
+			return openTunnel(config, client, r.object.GetNamespace(), pod, int(runspec.ProxyPort(r.Spec.Proxy)))
 		},
 	}
 	return f.serve(ctx, listener)

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
@@ -18,12 +17,7 @@ const (
 
 // logs adds the last lines of the operator and of the server's pods, also of ended containers.
 func (c *cli) logs(ctx context.Context, b *bundle, children, operators []*unstructured.Unstructured, backend bool) {
-	config, err := c.flags.ToRESTConfig()
-	if err != nil {
-		b.missed("logs", err)
-		return
-	}
-	client, err := kubernetes.NewForConfig(config)
+	_, client, err := c.clientset()
 	if err != nil {
 		b.missed("logs", err)
 		return

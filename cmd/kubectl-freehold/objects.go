@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -17,6 +19,16 @@ import (
 func (c *cli) namespace() (string, error) {
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	return namespace, err
+}
+
+// clientset is a client of the cluster, and its configuration.
+func (c *cli) clientset() (*rest.Config, kubernetes.Interface, error) {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	return config, client, err
 }
 
 // object reads the one object in args, as kubectl does: KIND NAME or KIND/NAME.

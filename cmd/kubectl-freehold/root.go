@@ -32,15 +32,17 @@ func newCLI(streams genericiooptions.IOStreams) *cli {
 func (c *cli) root() *cobra.Command {
 	c.flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.UserAgent = "kubectl-freehold/" + version
+		config.QPS, config.Burst = 50, 300 // as kubectl's
 		return config
 	})
 	root := &cobra.Command{
 		Use:   "kubectl-freehold",
 		Short: "Show who owns which field",
 		Long: `Show who owns which field of an object, and what Freehold's ownership contract
-says about it. Only release and rollout undo write, and ask first.
+says about it. Only release and rollout undo write, and ask first; check --network
+runs a pod for a moment.
 
-The exit code is 0 on success, 1 if audit, status or rollout status found something
+The exit code is 0 on success, 1 if audit, check, status or rollout status found something
 wrong, or plan something that would change, and 2 after an error.`,
 		Version: version,
 		// run prints errors, and a finding in the cluster is no misuse of the command.
@@ -53,7 +55,7 @@ wrong, or plan something that would change, and 2 after an error.`,
 	root.SetOut(c.Out)
 	root.SetErr(c.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(c.owners(), c.audit(), c.connect(), c.importing(), c.refs(), c.plan(), c.release(), c.rollout(),
+	root.AddCommand(c.owners(), c.audit(), c.check(), c.connect(), c.importing(), c.refs(), c.plan(), c.release(), c.rollout(),
 		c.status(), c.debug())
 	return root
 }

@@ -58,6 +58,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "call" { // what helm test runs
 		os.Exit(call.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
 	}
+	if len(os.Args) > 1 && os.Args[1] == runconfig.ReachCommand {
+		os.Exit(call.Reach(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
+	}
 	if len(os.Args) > 1 && os.Args[1] == runconfig.BridgeCommand {
 		os.Exit(program.Main(os.Args[2:]))
 	}

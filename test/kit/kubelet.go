@@ -173,6 +173,9 @@ func (k *Kubelet) sync(ctx context.Context, key cache.ObjectName) error {
 	if pod.DeletionTimestamp != nil {
 		return k.finish(ctx, pod)
 	}
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil // it has ended for good
+	}
 	fates, err := k.faresOf(ctx, pod)
 	if err != nil {
 		return err

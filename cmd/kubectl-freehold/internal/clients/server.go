@@ -52,7 +52,7 @@ func (s *Server) Endpoint(clientID string, port int) (Endpoint, error) {
 		Name: NameOf(s.Namespace, s.Name), Transport: "streamable-http", Access: Open, InCluster: s.URL, URL: s.Published(),
 	}
 	if port != 0 {
-		e.URL = fmt.Sprintf("http://127.0.0.1:%d%s", port, s.path())
+		e.URL = fmt.Sprintf("http://127.0.0.1:%d%s", port, s.Path())
 	}
 	switch {
 	case s.login == nil:
@@ -78,8 +78,8 @@ func (s *Server) Published() string {
 	return cmp.Or(s.Public, workload.PublicURL(s.Spec), s.URL)
 }
 
-// path is that of status.url, which has the default of the transport.
-func (s *Server) path() string {
+// Path is that of status.url, which has the default of the transport.
+func (s *Server) Path() string {
 	_, behind, _ := strings.Cut(s.URL, "://")
 	_, path, _ := strings.Cut(behind, "/")
 	return "/" + path

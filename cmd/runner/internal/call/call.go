@@ -1,5 +1,6 @@
 // Package call is `freehold-runner call`: it waits until an MCP server answers and
-// calls one tool, as `helm test` does to prove an installation.
+// calls one tool, as `helm test` does to prove an installation. `freehold-runner reach`
+// measures whether NetworkPolicies are enforced.
 package call
 
 import (
@@ -22,7 +23,9 @@ const pause = time.Second / 2
 type order struct {
 	url, tool string
 	arguments map[string]any
-	timeout   time.Duration
+	// backend is HOST:PORT of the server's backend, empty for none to measure.
+	backend string
+	timeout time.Duration
 }
 
 // Main runs the command until ctx ends, and returns its exit code: 0 if the tool
@@ -42,6 +45,10 @@ func Main(ctx context.Context, args []string, out, failures io.Writer) int {
 		fmt.Fprintln(failures, "freehold-runner call:", err)
 		return 1
 	}
+	if o.backend != "" { // the proxy was reached
+		_, says := reached(ctx, o.backend)
+		fmt.Fprintln(out, says)
+	}
 	return 0
 }
 
@@ -52,6 +59,8 @@ func parse(args []string, usage io.Writer) (order, error) {
 	flags.StringVar(&o.url, "url", "", "URL of an MCP server over streamable HTTP (required)")
 	flags.StringVar(&o.tool, "tool", "", "tool to call; the tools are listed if empty")
 	flags.StringVar(&arguments, "arguments", "{}", "arguments of the call, a JSON object")
+	flags.StringVar(&o.backend, "backend", "",
+		"HOST:PORT of the server's backend: say also whether NetworkPolicies keep this pod from it")
 	flags.DurationVar(&o.timeout, "timeout", 3*time.Minute, "how long to wait for the server and its answer")
 	if err := flags.Parse(args); err != nil {
 		return order{}, err

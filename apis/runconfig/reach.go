@@ -1,0 +1,12 @@
+package runconfig
+
+// ReachCommand is the first argument of the runner's program where it measures whether NetworkPolicies keep its pod
+// from a server's backend.
+const ReachCommand = "reach"
+
+// What that program exits with: the backend is closed to the pod, it is open, or nothing could be measured.
+const (
+	ReachClosed  = 0
+	ReachOpen    = 1
+	ReachUnknown = 2
+)
