@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -37,6 +38,15 @@ func (c *cli) measure(ctx context.Context, r *reached) (result, message string) 
 	_, pods, err := c.clientset()
 	if err != nil {
 		return failed, err.Error()
+	}
+	_, err = pods.NetworkingV1().NetworkPolicies(server.Namespace).Get(ctx, workload.BackendName(server.Name),
+		metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return unknown, "no NetworkPolicy is about the backend, which every pod may reach: a login, policies, or " +
+			"spec.network.backendIngress: ProxyOnly close it"
+	case err != nil:
+		return unknown, "reading its NetworkPolicy: " + err.Error()
 	}
 	proxy, err := pods.AppsV1().Deployments(server.Namespace).Get(ctx, workload.ProxyName(server.Name), metav1.GetOptions{})
 	if err != nil {

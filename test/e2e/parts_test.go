@@ -69,7 +69,26 @@ func kill(pod corev1.Pod, program string) int {
 // cutOff drops what a pod and the API server send each other until the story ends, or restore is called.
 func cutOff(ctx context.Context, pod corev1.Pod) (restore func()) {
 	GinkgoHelper()
-	table := "e2e-" + string(pod.UID)
+	// The Service's port, and that of the node.
+	return filter(ctx, string(pod.UID), fmt.Sprintf(`
+		chain from { type filter hook prerouting priority raw; ip saddr %[1]s tcp dport { 443, 6443 } drop; }
+		chain to { type filter hook output priority raw; ip daddr %[1]s tcp sport { 443, 6443 } drop; }
+	`, pod.Status.PodIP))
+}
+
+// closeTo lets a pod have connections from one other alone until the story ends, as a network plugin does that enforces
+// a NetworkPolicy.
+func closeTo(ctx context.Context, pod, from corev1.Pod) {
+	GinkgoHelper()
+	filter(ctx, string(pod.UID), fmt.Sprintf(`
+		chain to { type filter hook forward priority 0; ip daddr %s ip saddr != %s tcp flags syn / syn,ack drop; }
+	`, pod.Status.PodIP, from.Status.PodIP))
+}
+
+// filter adds chains to the cluster's packet filter until the story ends, or restore is called.
+func filter(ctx context.Context, name, chains string) (restore func()) {
+	GinkgoHelper()
+	table := "e2e-" + name
 	nft := func(commands string) {
 		GinkgoHelper()
 		program := exec.CommandContext(context.WithoutCancel(ctx), "nft", "-f", "-")
@@ -82,10 +101,6 @@ func cutOff(ctx context.Context, pod corev1.Pod) (restore func()) {
 		nft("delete table inet " + table)
 	})
 	DeferCleanup(restore)
-	// The Service's port, and that of the node.
-	nft(fmt.Sprintf(`table inet %s {
-		chain from { type filter hook prerouting priority raw; ip saddr %[2]s tcp dport { 443, 6443 } drop; }
-		chain to { type filter hook output priority raw; ip daddr %[2]s tcp sport { 443, 6443 } drop; }
-	}`, table, pod.Status.PodIP))
+	nft(fmt.Sprintf("table inet %s {%s}", table, chains))
 	return restore
 }

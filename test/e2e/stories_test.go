@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os/exec"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -183,6 +186,21 @@ var _ = Describe("A server on a real cluster", func() {
 		Expect(s.ready(ctx).Status.Workload.Generation).To(Equal(server.Status.Workload.Generation))
 	})
 
+	It("is asked now by a check, which says whether the network enforces what closes it", func(ctx SpecContext) {
+		s := newStory("checked")
+		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], network: {backendIngress: ProxyOnly}}`, image))
+		s.ready(ctx)
+		Eventually(ctx, func() string { return checks(ctx) }).Should(SatisfyAll(ContainSubstring("operator OK"),
+			ContainSubstring("rights OK"), ContainSubstring("policies OK"), ContainSubstring("metrics OK"),
+			ContainSubstring("crds OK")))
+		Expect(checks(ctx, "-n", s.namespace, s.name, "--network")).To(SatisfyAll(ContainSubstring("status OK"),
+			MatchRegexp(`answer OK it answers pod \S+ of its proxy with [1-9]`),
+			ContainSubstring("network Failed NetworkPolicies are not enforced")))
+		closeTo(ctx, s.pods(ctx, workload.ComponentBackend)[0], s.pods(ctx, workload.ComponentProxy)[0])
+		Expect(checks(ctx, "-n", s.namespace, s.name, "--network")).To(SatisfyAll(ContainSubstring("answer OK"),
+			ContainSubstring("network OK NetworkPolicies are enforced")))
+	})
+
 	It("finishes a rollout in whose middle the operator is killed", Serial, func(ctx SpecContext) {
 		s := newStory("orphaned")
 		s.apply(ctx, spec(1))
@@ -246,4 +264,16 @@ func statusWrites(s story) int {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(n).To(BeNumerically(">", 0))
 	return n
+}
+
+// checks is the table of kubectl freehold check, with single spaces.
+func checks(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	check := exec.CommandContext(ctx, "bin/kubectl-freehold", append([]string{"check"}, args...)...) //nolint:gosec // ours
+	out, err := check.CombinedOutput()
+	var findings *exec.ExitError
+	if err != nil {
+		Expect(errors.As(err, &findings) && findings.ExitCode() == 1).To(BeTrue(), "%v: %s", err, out)
+	}
+	return strings.Join(strings.Fields(string(out)), " ")
 }

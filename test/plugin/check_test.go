@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // What check says of an operator that does not run, of accounts with and without rights, and of what it cannot look at.
@@ -43,6 +44,9 @@ func TestWhetherABackendIsOpenIsMeasured(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.serve("echo")
+	s.says(s.checks("echo", "--network"), 1, "network Unknown no NetworkPolicy is about the backend")
+	s.Apply("git", kit.Server("echo", "registry.example.com/echo:1", "network: {backendIngress: ProxyOnly}"))
+	s.pass("echo")
 	for code, says := range map[int32]string{
 		runconfig.ReachClosed:  "network OK NetworkPolicies are enforced",
 		runconfig.ReachOpen:    "network Failed NetworkPolicies are not enforced",
