@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,14 +10,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -105,31 +111,45 @@ func strangerOf(server *v1alpha1.MCPServer, proxy *corev1.PodSpec) (*corev1ac.Po
 func (c *cli) runOnce(
 	ctx context.Context, pods kubernetes.Interface, intent *corev1ac.PodApplyConfiguration,
 ) (code int32, err error) {
-	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	applier, _, err := c.applierOf(kind, false, ownership.Grant{
-		Manager: undoManager, Object: ownership.Object{GroupVersionKind: kind}, Mode: ownership.Shared,
-		Create: true, Fields: []ownership.Path{{}},
+	kind := ownership.Object{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod")}
+	applier, reader, err := c.applierOf(kind.GroupVersionKind, false, ownership.Contract{
+		Grants: []ownership.Grant{{
+			Manager: undoManager, Object: kind, Mode: ownership.Shared, Create: true, Fields: []ownership.Path{{}},
+		}},
+		Removals: []ownership.Removal{{Object: kind}},
 	})
 	if err != nil {
 		return 0, err
 	}
+	name, namespace := *intent.Name, *intent.Namespace
 	if _, err := applier.As(undoManager).Apply(ctx, nil, intent); err != nil {
 		return 0, err
 	}
-	name, namespace := *intent.Name, *intent.Namespace
 	defer func() {
-		// Also after Ctrl+C.
-		left := pods.CoreV1().Pods(namespace).Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{
-			GracePeriodSeconds: new(int64(0)),
-		})
+		// Also after Ctrl+C. Its status changes until it has ended.
+		pod := &unstructured.Unstructured{}
+		pod.SetGroupVersionKind(kind.GroupVersionKind)
+		left := retry.OnError(retry.DefaultRetry, func(err error) bool { return errors.Is(err, apply.ErrStale) },
+			func() error {
+				ctx := context.WithoutCancel(ctx)
+				if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+					return client.IgnoreNotFound(err)
+				}
+				return applier.As(undoManager).Remove(ctx, pod)
+			})
 		if left != nil {
-			fmt.Fprintf(c.ErrOut, "Pod %s is left: %v\n", name, left)
+			fmt.Fprintf(c.ErrOut, "Pod %s is left, and ends by itself: %v\n", name, left)
 		}
 	}()
+	return exitOf(ctx, pods.CoreV1().Pods(namespace), name)
+}
+
+// exitOf waits until a pod's container has ended, and returns what it exits with.
+func exitOf(ctx context.Context, pods corev1client.PodInterface, name string) (code int32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, strangerPatience)
 	defer cancel()
 	for {
-		pod, err := pods.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return 0, err
 		}

@@ -18,7 +18,9 @@ func TestAServerIsAskedAsAClientDoes(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "echo"}, nil)
 	for _, name := range []string{"a", "b"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name},
-			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) { return nil, nil, nil })
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return nil, nil, nil
+			})
 	}
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

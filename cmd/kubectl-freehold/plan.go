@@ -236,10 +236,10 @@ func (c *cli) planOne(ctx context.Context, p planning, u *unstructured.Unstructu
 	if p.force {
 		mode = ownership.Exclusive
 	}
-	applier, reader, err := c.applierOf(u.GroupVersionKind(), true, ownership.Grant{
+	applier, reader, err := c.applierOf(u.GroupVersionKind(), true, ownership.Contract{Grants: []ownership.Grant{{
 		Manager: ownership.Manager(p.manager), Object: ownership.Object{GroupVersionKind: u.GroupVersionKind()}, Mode: mode,
 		Fields: []ownership.Path{{}},
-	})
+	}}})
 	if err != nil {
 		return nil, err
 	}

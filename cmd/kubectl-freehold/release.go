@@ -212,17 +212,18 @@ func (c *cli) ask(r releasing, question string) error {
 // the new owner may state anything.
 func (c *cli) applier(u *unstructured.Unstructured, r releasing) (*apply.Applier, client.Client, error) {
 	object := ownership.Object{GroupVersionKind: u.GroupVersionKind(), Subresource: r.subresource}
-	return c.applierOf(object.GroupVersionKind, bool(r.dryRun),
-		ownership.Grant{Manager: ownership.Manager(r.manager), Object: object, Mode: ownership.Shared},
-		ownership.Grant{
+	return c.applierOf(object.GroupVersionKind, bool(r.dryRun), ownership.Contract{Grants: []ownership.Grant{
+		{Manager: ownership.Manager(r.manager), Object: object, Mode: ownership.Shared},
+		{
 			Manager: ownership.Manager(r.to), Object: object, Mode: ownership.Shared, Versioned: true,
 			Fields: []ownership.Path{{}},
-		})
+		},
+	}})
 }
 
-// applierOf is a writer of one kind with these grants, and its client.
+// applierOf is a writer of one kind within a contract, and its client.
 func (c *cli) applierOf(
-	kind schema.GroupVersionKind, dryRun bool, grants ...ownership.Grant,
+	kind schema.GroupVersionKind, dryRun bool, allows ownership.Contract,
 ) (*apply.Applier, client.Client, error) {
 	config, err := c.flags.ToRESTConfig()
 	if err != nil {
@@ -244,5 +245,5 @@ func (c *cli) applierOf(
 	// The values are live, so no schema has to judge them.
 	converter := apply.NewConverter(scheme,
 		map[string]managedfields.TypeConverter{kind.Group: managedfields.NewDeducedTypeConverter()})
-	return apply.New(server, server, converter, ownership.Contract{Grants: grants}), server, nil
+	return apply.New(server, server, converter, allows), server, nil
 }

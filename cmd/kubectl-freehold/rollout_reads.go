@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
@@ -97,7 +98,7 @@ func (c *cli) reads(ctx context.Context, u *unstructured.Unstructured, server *v
 	if len(contents) == 0 && err != nil {
 		return []string{fmt.Sprintf("which ConfigMaps and Secrets it reads is not known: %v", err)}
 	}
-	_, reader, err := c.applierOf(u.GroupVersionKind(), true)
+	_, reader, err := c.applierOf(u.GroupVersionKind(), true, ownership.Contract{})
 	if err != nil {
 		return []string{err.Error()}
 	}
