@@ -54,7 +54,8 @@ func (c *cli) measure(ctx context.Context, r *reached) (result, message string) 
 	case err != nil:
 		return unknown, "reading its NetworkPolicy: " + err.Error()
 	}
-	proxy, err := pods.AppsV1().Deployments(server.Namespace).Get(ctx, workload.ProxyName(server.Name), metav1.GetOptions{})
+	proxy, err := pods.AppsV1().Deployments(server.Namespace).Get(ctx, workload.ProxyName(server.Name),
+		metav1.GetOptions{})
 	if err != nil {
 		return unknown, "reading the proxy's image: " + err.Error()
 	}
@@ -94,7 +95,8 @@ func strangerOf(server *v1alpha1.MCPServer, proxy *corev1.PodSpec) (*corev1ac.Po
 		WithContainers(corev1ac.Container().WithName(stranger).WithImage(proxy.Containers[i].Image).
 			WithImagePullPolicy(proxy.Containers[i].ImagePullPolicy).
 			WithArgs(runconfig.ReachCommand,
-				fmt.Sprintf("--proxy=%s.%s.svc:%d", workload.ProxyName(server.Name), server.Namespace, runspec.ProxyPort(server.Spec.Proxy)),
+				fmt.Sprintf("--proxy=%s.%s.svc:%d", workload.ProxyName(server.Name), server.Namespace,
+					runspec.ProxyPort(server.Spec.Proxy)),
 				fmt.Sprintf("--backend=%s.%s.svc:%d", slot.Name(server.Name), server.Namespace, runconfig.CallPort)).
 			WithResources(corev1ac.ResourceRequirements().
 				WithRequests(proxy.Containers[i].Resources.Requests).WithLimits(proxy.Containers[i].Resources.Limits)).

@@ -55,8 +55,8 @@ wrong, or plan something that would change, and 2 after an error.`,
 	root.SetOut(c.Out)
 	root.SetErr(c.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(c.owners(), c.audit(), c.check(), c.connect(), c.importing(), c.refs(), c.plan(), c.release(), c.rollout(),
-		c.status(), c.debug())
+	root.AddCommand(c.owners(), c.audit(), c.check(), c.connect(), c.importing(), c.refs(), c.plan(), c.release(),
+		c.rollout(), c.status(), c.debug())
 	return root
 }
 

@@ -34,7 +34,8 @@ func Reach(ctx context.Context, args []string, out, failures io.Writer) int {
 	}
 	// Where the proxy is not reached either, something else keeps this pod from the backend.
 	if err := dial(ctx, proxy); err != nil {
-		fmt.Fprintf(out, "whether NetworkPolicies are enforced is not known, since this pod does not reach %s: %v\n", proxy, err)
+		fmt.Fprintf(out, "whether NetworkPolicies are enforced is not known, since this pod does not reach %s: %v\n",
+			proxy, err)
 		return runconfig.ReachUnknown
 	}
 	code, says := reached(ctx, backend)
@@ -52,8 +53,8 @@ func reached(ctx context.Context, backend string) (code int, says string) {
 	case err != nil:
 		return runconfig.ReachClosed, fmt.Sprintf("NetworkPolicies are enforced: %s is closed to this pod", backend)
 	}
-	return runconfig.ReachOpen, fmt.Sprintf("NetworkPolicies are not enforced: this pod reaches %s past the proxy. Use a network plugin "+
-		"that enforces them", backend)
+	return runconfig.ReachOpen, fmt.Sprintf("NetworkPolicies are not enforced: this pod reaches %s past the "+
+		"proxy. Use a network plugin that enforces them", backend)
 }
 
 func dial(ctx context.Context, address string) error {

@@ -20,9 +20,9 @@ func TestWhetherPoliciesAreEnforcedIsMeasured(t *testing.T) {
 		code           int
 		says           string
 	}{
-		"both are open":           {open, open, runconfig.ReachOpen, "NetworkPolicies are not enforced: this pod reaches " + open},
-		"the backend is closed":   {open, shut, runconfig.ReachClosed, "NetworkPolicies are enforced: " + shut + " is closed"},
-		"nothing is reached":      {shut, shut, runconfig.ReachUnknown, "is not known, since this pod does not reach " + shut},
+		"both are open":           {open, open, runconfig.ReachOpen, "are not enforced: this pod reaches " + open},
+		"the backend is closed":   {open, shut, runconfig.ReachClosed, "are enforced: " + shut + " is closed"},
+		"nothing is reached":      {shut, shut, runconfig.ReachUnknown, "since this pod does not reach " + shut},
 		"the backend has no name": {open, "nobody.invalid:1", runconfig.ReachUnknown, "is not known: "},
 		"no backend is named":     {open, "", runconfig.ReachUnknown, "--proxy or --backend is missing"},
 	} {
