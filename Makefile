@@ -151,6 +151,10 @@ conformance: images $(TOOLS)/helm ## Hold a server behind Freehold against the s
 wild: ## Hold MCP servers of others behind Freehold against the same servers without, with clients of others; needs npm and root, ten minutes. WILD= takes its flags
 	hack/wild.sh $(WILD)
 
+.PHONY: clients
+clients: ## Hold docs/maintainers/clients.md to what clients of others show of each refusal; needs npm and root, five minutes and 1.5 GB. CLIENTS=-update writes it
+	hack/clients.sh $(CLIENTS)
+
 .PHONY: bench
 bench: controlplane ## Measure what many servers cost, against targets; a quarter of an hour. BENCH= takes its flags
 	hack/bench.sh $(BENCH)
