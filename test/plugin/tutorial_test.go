@@ -13,9 +13,13 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// block is a part of a page in a fence: YAML, which the reader writes into
-// everything.yaml, or commands after $ with what the last of them prints.
+// block is a part of a page in a fence: YAML, which the reader writes into a
+// file with the name of its object, or commands after $ with what the last of
+// them prints. Another block is for other programs.
 var block = regexp.MustCompile("(?ms)^```(yaml)?\n(.*?)^```$")
+
+// named is the name of an object.
+var named = regexp.MustCompile(`(?m)^metadata: \{name: (\S+)\}|^metadata:\n  name: (\S+)$`)
 
 // elsewhere are commands that need a program in a pod, and none runs here.
 var elsewhere = regexp.MustCompile(`^kubectl (logs|port-forward) `)
@@ -32,12 +36,40 @@ func TestTheTutorialIsTrue(t *testing.T) {
 	s.Apply("kubectl", string(sample))
 	s.runs(t, "kubectl wait --for=condition=Ready --timeout=3m mcp/everything", "")
 
-	page, err := os.ReadFile("../../docs/tutorial.md")
-	s.Must(err, "reading the tutorial")
-	commands := 0
+	if commands := s.follows(t, "../../docs/tutorial.md"); commands < 15 {
+		t.Errorf("only %d commands were run", commands)
+	}
+}
+
+// What each start page writes is applied and becomes ready, and has a URL to call.
+func TestTheStartPagesAreTrue(t *testing.T) {
+	s := &shell{story: tell(t), dir: t.TempDir()}
+	s.Operate()
+	s.RunProxies()
+	for page, object := range map[string]string{
+		"image": "hello", "npm": "memory", "python": "dice", "saas": "mcprp/tracker",
+	} {
+		if commands := s.follows(t, "../../docs/start/"+page+".md"); commands < 3 {
+			t.Errorf("%s: only %d commands were run", page, commands)
+		}
+		for _, client := range []string{"claude-code", "inspector"} {
+			s.runs(t, "kubectl freehold connect "+object+" --client "+client, "")
+		}
+	}
+}
+
+// follows does what a page says, and returns how many commands it has run.
+func (s *shell) follows(t *testing.T, file string) (commands int) {
+	t.Helper()
+	page, err := os.ReadFile(file) //nolint:gosec // a page of ours
+	s.Must(err, "reading a page")
 	for _, part := range block.FindAllStringSubmatch(string(page), -1) {
 		if part[1] == "yaml" {
-			s.Must(os.WriteFile(filepath.Join(s.dir, "everything.yaml"), []byte(part[2]), 0o600), "writing everything.yaml")
+			name := named.FindStringSubmatch(part[2])
+			s.Must(os.WriteFile(filepath.Join(s.dir, name[1]+name[2]+".yaml"), []byte(part[2]), 0o600), "writing a manifest")
+			continue
+		}
+		if !strings.HasPrefix(part[2], "$ ") {
 			continue
 		}
 		for after := range strings.SplitSeq(strings.TrimPrefix(part[2], "$ "), "\n$ ") {
@@ -48,9 +80,7 @@ func TestTheTutorialIsTrue(t *testing.T) {
 			}
 		}
 	}
-	if commands < 15 {
-		t.Errorf("only %d commands were run", commands)
-	}
+	return commands
 }
 
 // shell is a terminal in a folder, beside a story.

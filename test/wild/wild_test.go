@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -9,23 +11,15 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/test/conformance"
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
 // Every server is one that is installed at one version, or built from a module.
 func TestServersArePinned(t *testing.T) {
-	data, err := os.ReadFile("testdata/npm/package.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var packages struct {
-		Dependencies map[string]string `json:"dependencies"`
-	}
-	if err := json.Unmarshal(data, &packages); err != nil {
-		t.Fatal(err)
-	}
+	versions := pinned(t)
 	exact, names := regexp.MustCompile(`^\d+\.\d+\.\d+$`), map[string]bool{}
 	for _, s := range servers {
-		if version := packages.Dependencies[s.from]; s.program != "" && !exact.MatchString(version) {
+		if version := versions[s.from]; s.program != "" && !exact.MatchString(version) {
 			t.Errorf("%s: package.json has version %q", s.called(), version)
 		}
 		if names[s.called()] || s.proof == "" || len(s.plan.Tools) < 2 {
@@ -128,4 +122,51 @@ func TestWhatIsCompared(t *testing.T) {
 	if c.judge(s, map[string]string{"tools": "[]"}, map[string]string{"tools": "[]"}); c.err == nil {
 		t.Error("two clients that see nothing are equal")
 	}
+}
+
+// pinned are the versions of packages of npm.
+func pinned(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/npm/package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages struct {
+		Dependencies map[string]string `json:"dependencies"`
+	}
+	if err := json.Unmarshal(data, &packages); err != nil {
+		t.Fatal(err)
+	}
+	return packages.Dependencies
+}
+
+// The page says of each server what its row says.
+func TestThePageHasTheServersThatWereTried(t *testing.T) {
+	versions := pinned(t)
+	var table strings.Builder
+	table.WriteString("| server | version | `transport` | `args` | `env` |\n| --- | --- | --- | --- | --- |\n")
+	for _, s := range servers {
+		of := strings.TrimPrefix(s.from, "github.com/")
+		transport := "`" + string(cmp.Or(s.transport, overStdio)) + "`"
+		if s.path != "" {
+			transport += ", `path: " + s.path + "`"
+		}
+		var variables []string
+		for _, name := range slices.Sorted(maps.Keys(s.env)) {
+			text := "`" + name + "`"
+			if value := s.env[name]; value != "none" {
+				text = "`" + name + ": " + value + "`"
+			}
+			variables = append(variables, text)
+		}
+		args := ""
+		if len(s.args) > 0 {
+			args = "`" + strings.Join(s.args, " ") + "`"
+		}
+		version := cmp.Or(versions[s.from], "of its module")
+		row := []string{of, version, transport, args, strings.Join(variables, ", ")}
+		table.WriteString("| " + strings.Join(row, " | ") + " |\n")
+	}
+	golden.Part(t, "../../docs/start/tried.md", "<!-- generated from test/wild -->\n",
+		"<!-- end of what is generated -->\n", table.String())
 }
