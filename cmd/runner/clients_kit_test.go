@@ -84,12 +84,16 @@ func clientsIn(t *testing.T, folder string) []client {
 			}
 			return line(e.run(ctx, "", node, in("codex"), "mcp", "list"), "echo ")
 		}},
-		{"Inspector CLI", version("@modelcontextprotocol/inspector"), true, true,
+		{
+			"Inspector CLI", version("@modelcontextprotocol/inspector"), true, true,
 			func(ctx context.Context, e endpoint) string {
-				return e.run(ctx, "", node, slices.Concat([]string{in("mcp-inspector"), "--cli", e.url, "--transport", "http",
+				return e.run(ctx, "", node, slices.Concat([]string{
+					in("mcp-inspector"), "--cli", e.url, "--transport", "http",
 					"--method", "tools/call", "--tool-name", "say", "--tool-arg", "words=a", "--format", "json",
-					"--stored-auth-only"}, e.header("--header"))...)
-			}},
+					"--stored-auth-only",
+				}, e.header("--header"))...)
+			},
+		},
 		{"mcp-remote", version("mcp-remote"), true, false, func(ctx context.Context, e endpoint) string {
 			return e.pipe(ctx, node, slices.Concat([]string{in("mcp-remote"), e.url}, e.header("--header"))...)
 		}},
