@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,8 +100,21 @@ func clientsIn(t *testing.T, folder string) []client {
 		}},
 		{"TypeScript SDK 1", version("@modelcontextprotocol/sdk"), true, false, typescript("v1")},
 		{"TypeScript SDK 2", version("@modelcontextprotocol/client"), true, false, typescript("v2")},
-		{"Go SDK", "1.8.0", true, false, askGo},
+		{"Go SDK", moduleVersion(t), true, false, askGo},
 	}
+}
+
+// moduleVersion is that of the Go SDK.
+func moduleVersion(t *testing.T) string {
+	t.Helper()
+	built, _ := debug.ReadBuildInfo()
+	for _, module := range built.Deps {
+		if module.Path == "github.com/modelcontextprotocol/go-sdk" {
+			return strings.TrimPrefix(module.Version, "v")
+		}
+	}
+	t.Fatal("the Go SDK is no dependency")
+	return ""
 }
 
 // header is the flag of a client with the token, if there is one.

@@ -157,7 +157,7 @@ func TestObjects_ARefusedHTTPRouteMakesNothingElseWait(t *testing.T) {
 	of := schema.GroupResource{Resource: "httproutes"}
 	for _, tc := range []struct {
 		refuses error
-		again   time.Duration
+		again   time.Duration // after the first time, and then a minute
 		reason  string
 	}{
 		{apierrors.NewForbidden(of, "echo-proxy", errors.New("no")), time.Minute, v1alpha1.ReasonApplyFailed},
@@ -177,6 +177,7 @@ func TestObjects_ARefusedHTTPRouteMakesNothingElseWait(t *testing.T) {
 			if err != nil || result.RequeueAfter != tc.again {
 				t.Errorf("%v: the pass ends with %v, and the route is tried again in %s", tc.refuses, err, result.RequeueAfter)
 			}
+			tc.again = time.Minute
 		}
 		said := meta.FindStatusCondition(read(s).Status.Conditions, v1alpha1.ConditionPublished)
 		if said == nil || said.Status != metav1.ConditionFalse || said.Reason != tc.reason {

@@ -198,18 +198,20 @@ type aside struct {
 	kind string
 }
 
-// LogAside logs the error of an object on which nothing rests, once until it changes or ends. It is no error of the
-// pass, so it makes nothing else wait.
-func (p *Pass) LogAside(ctx context.Context, kind string, err error) {
+// LogAside logs the error of an object on which nothing rests, once until it changes or ends, and reports whether it is
+// new. It is no error of the pass, so it makes nothing else wait.
+func (p *Pass) LogAside(ctx context.Context, kind string, err error) (news bool) {
 	key := aside{p.object.GetUID(), kind}
 	if err == nil {
 		p.core.lastRefused.Remove(key)
-		return
+		return false
 	}
-	if last, known := p.core.lastRefused.Get(key); !known || last != err.Error() {
+	last, known := p.core.lastRefused.Get(key)
+	if news = !known || last != err.Error(); news {
 		logf.FromContext(ctx).Error(err, "refused, and all else goes on", "object", kind)
 	}
 	p.core.lastRefused.Add(key, err.Error())
+	return news
 }
 
 // Log returns a logger whose lines name the controller and the object, by the keys of the runner's log: namespace,

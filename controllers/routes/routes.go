@@ -167,6 +167,7 @@ func (s *Source) ask(life context.Context) {
 		s.isUnlisted(Unread)
 	}
 	if served.WaitForCacheSync(life) {
+		s.works()
 		s.is(Served)
 	}
 }
@@ -185,6 +186,13 @@ func (s *Source) failed(err error) State {
 		return Forbidden
 	}
 	return Unread
+}
+
+// works lets the error of before be logged if it comes again.
+func (s *Source) works() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logged = ""
 }
 
 // unlisted hears why a list or a watch has failed. The reflector tries again.
@@ -224,6 +232,7 @@ func (s *Source) watch(life context.Context) (cache.Cache, error) {
 		if last, unknown := obj.(toolscache.DeletedFinalStateUnknown); unknown {
 			obj = last.Obj
 		}
+		s.works()
 		if route, is := obj.(client.Object); is {
 			s.tell(route.GetNamespace(), s.ownerOf(route.GetLabels()))
 		}

@@ -117,6 +117,9 @@ func TestHTTPRoutesThatMayNotBeReadAreReadOnceTheyMay(t *testing.T) {
 	}
 	api.is(http.StatusOK)
 	await(t, source, told, Served)
+	if said := source.lastLogged(); said != "" {
+		t.Errorf("it would not be logged again: %q", said)
+	}
 }
 
 // A first list that does not end counts as unread, until it ends.

@@ -65,16 +65,17 @@ func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snap
 func (x *pass) applyRoute(ctx context.Context, a plan.ApplyRoute) {
 	done, err := x.Apply(ctx, a.Manager, a.Live, a.Intent)
 	x.routed = report.Routed{Written: done.Result != apply.Unchanged, Err: err}
-	x.LogAside(ctx, contract.HTTPRoute.Kind, err)
+	news := x.LogAside(ctx, contract.HTTPRoute.Kind, err)
 	switch {
-	case apply.RetryOf(err) == apply.RetryNow:
+	case news && apply.RetryOf(err) == apply.RetryNow:
 		x.Due(routeAgain)
 	case err != nil: // also where the kind has gone, since nothing tells when it is back
 		x.Due(cmp.Or(apply.RetryDelay(err), snapshot.RecheckRoutes))
 	}
 }
 
-// routeAgain is when an HTTPRoute is written again where the API server did not answer, or a webhook did not.
+// routeAgain is when an HTTPRoute is written again where the API server did not answer, or a webhook did not, for the
+// first time: one that is down would get a write of each server.
 const routeAgain = 10 * time.Second
 
 func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
