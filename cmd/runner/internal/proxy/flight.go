@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -233,15 +235,41 @@ func (t *traffic) setSessionlessLane(f *flight, at *lane) {
 	f.sessionlessLane = at
 }
 
-// move ends the streams without a session at a lane that calls no longer go to: their clients begin them anew, where
-// they call.
-func (t *traffic) move(from *lane) {
+// Streams that move end one after the other, of many some at a time: each begins anew at the content that calls go to
+// now, where a subscription may be a session or a process. All have ended before the pods of the content before do,
+// which sleep longer than moveTime before they end (podtemplate.BackendSleep).
+const (
+	moveTime  = 5 * time.Second
+	moveTurns = 100
+	movePause = moveTime / moveTurns
+)
+
+// move ends the streams without a session at a lane that calls no longer go to, while they do not: their clients begin
+// them anew, where they call.
+func (t *traffic) move(from *lane, isLeft func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var all []*flight
 	for f := range t.flights {
 		if f.sessionlessLane == from && !f.visits.Load() {
-			f.cancel(errMoved)
+			all = append(all, f)
 		}
+	}
+	if len(all) > 0 {
+		go t.moveAll(all, from, isLeft)
+	}
+}
+
+func (t *traffic) moveAll(all []*flight, from *lane, isLeft func() bool) {
+	for some := range slices.Chunk(all, 1+(len(all)-1)/moveTurns) {
+		t.mu.Lock()
+		for _, f := range some {
+			if _, open := t.flights[f]; open && f.sessionlessLane == from && !f.visits.Load() && isLeft() {
+				f.cancel(errMoved)
+			}
+		}
+		t.mu.Unlock()
+		time.Sleep(movePause)
 	}
 }
 

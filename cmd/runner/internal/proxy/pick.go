@@ -115,7 +115,8 @@ func (t *target) switchTo(upstreams *Upstreams) {
 	}
 	t.upstreams.Store(upstreams)
 	if before.Active != nil && before.Active.lane != upstreams.Active.lane {
-		t.proxy.traffic.move(before.Active.lane)
+		from := before.Active.lane
+		t.proxy.traffic.move(from, func() bool { return t.upstreams.Load().Active.lane != from })
 	}
 }
 
