@@ -142,6 +142,30 @@ func TestWhereCallsGoIsFollowedWithoutAPass(t *testing.T) {
 	})
 }
 
+// What is told first was read from the API server: a cache may begin with what was so before a switch.
+func TestWhereCallsGoIsReadLiveFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, live := &stored{server: server("a")}, &stored{server: server("b")}
+		l, told := following(live)
+		ctx, cancel := context.WithCancel(t.Context())
+		changed := make(chan struct{}, 1)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			l.follow(ctx, old, changed)
+		}()
+		synctest.Wait()
+		old.change(func() { old.server = server("c") })
+		ring([]chan struct{}{changed})
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"b", "c"}, *told); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		cancel()
+		<-done
+	})
+}
+
 // Of a server whose status does not say where calls go it is what stands, of two contents that of the lower generation.
 func TestWhereCallsGoOfAServerWithoutAPointer(t *testing.T) {
 	type sets = map[string]*appsv1.StatefulSet

@@ -109,11 +109,12 @@ func (l *Loop) Run(ctx context.Context) {
 }
 
 // follow has told where calls go each time that the server has changed, whatever the passes and the caches of slots do.
-// Where the status does not say it, that is found out once.
+// Where the status does not say it, that is found out once. The first answer is the API server's: the list with which a
+// cache begins may be older than a switch that this pod has acknowledged, and keeps in its file.
 func (l *Loop) follow(ctx context.Context, owner client.Reader, changed <-chan struct{}) {
-	pause, known := retries(), false
+	pause, known, reader := retries(), false, l.Runner.Live
 	for {
-		standing, found, err := l.Runner.Pointer(ctx, owner)
+		standing, found, err := l.Runner.Pointer(ctx, reader)
 		if err == nil && found && standing.Active == nil && !known {
 			standing.Assumed, err = l.Runner.Assumed(ctx)
 		}
@@ -128,7 +129,7 @@ func (l *Loop) follow(ctx context.Context, owner client.Reader, changed <-chan s
 			retry = time.After(again)
 		case found:
 			l.Observe(standing)
-			pause, known = retries(), true
+			pause, known, reader = retries(), true, owner
 		}
 		select {
 		case <-changed:

@@ -106,14 +106,16 @@ func (b *Bridge) waitKnown(ctx context.Context) *jsonrpc.Fault {
 
 // reach gives a session of a proxy a server, where messages need one and it has none.
 func (b *Bridge) reach(ctx context.Context, s *session, messages []jsonrpc.Message) *jsonrpc.Fault {
-	if !s.own || !slices.ContainsFunc(messages, needsServer) {
+	if !s.own || !slices.ContainsFunc(messages, b.needsServer) {
 		return nil
 	}
 	return b.connect(ctx, s)
 }
 
-func needsServer(m jsonrpc.Message) bool {
-	return m.Call() && m.Method != "initialize" && m.Method != "ping"
+// needsServer reports whether a server is to answer a message. Whether one that all share still does is what a ping
+// asks: one that has ended is started again. A program for the ping alone is not started.
+func (b *Bridge) needsServer(m jsonrpc.Message) bool {
+	return m.Call() && m.Method != "initialize" && (m.Method != "ping" || b.config.Shared)
 }
 
 // alone answers a message of a session that has no server.

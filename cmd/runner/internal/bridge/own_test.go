@@ -322,3 +322,40 @@ func TestACallerOfAProxysNameHasAProgramApart(t *testing.T) {
 		t.Errorf("%d calls", calls)
 	}
 }
+
+// A ping asks whether the program answers that all share: one that has ended is started for it, and where it cannot be,
+// the proxy is told why. Where each session has a program none is started for a ping.
+func TestAPingAsksTheSharedProgram(t *testing.T) {
+	const ping = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
+	for _, shared := range []bool{true, false} {
+		p := &programs{up: make(chan struct{}), answers: legacyProgram}
+		close(p.up)
+		f := serve(t, Config{Shared: shared, Server: Server{Modern: true, Open: p.open, Junk: func() string { return "" }}})
+		id := f.post(ownHello).header.Get(protocol.HeaderSession)
+		end := func() {
+			f.sharing.Lock()
+			all := f.shared
+			f.sharing.Unlock()
+			for _, c := range p.started() {
+				c.End()
+			}
+			if all != nil {
+				<-all.peer.done
+			}
+		}
+		end()
+		before := len(p.started())
+		f.want(f.post(ping, protocol.HeaderSession, id), http.StatusOK, `"result"`)
+		if n := len(p.started()) - before; shared && n != 1 || !shared && n != 0 {
+			t.Errorf("shared %t: a ping starts %d programs", shared, n)
+		}
+		end()
+		f.starter.mu.Lock()
+		f.starter.failed("", time.Now(), "exit status 3", nil)
+		f.starter.pauses[""] = pause{lasts: lastPause, until: time.Now().Add(lastPause), why: "exit status 3"}
+		f.starter.mu.Unlock()
+		if shared {
+			f.want(f.post(ping, protocol.HeaderSession, id), http.StatusServiceUnavailable, "exit status 3")
+		}
+	}
+}
