@@ -24,8 +24,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// patience is how long a client may take: what it has shown until then counts.
-const patience = 40 * time.Second
+// patience is how long a client may take, which is seconds where the machine has nothing else to do.
+const patience = 3 * time.Minute
 
 // client is a client of others.
 type client struct {

@@ -164,7 +164,11 @@ func (r *refusal) ask(t *testing.T, c client) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return shown(c.ask(ctx, e), map[string]string{
+	said := c.ask(ctx, e)
+	if ctx.Err() != nil {
+		t.Errorf("%s, %s: it has not ended within %s", r.what, c.name, patience)
+	}
+	return shown(said, map[string]string{
 		front.URL: "URL", strings.TrimPrefix(front.URL, "http://"): "HOST", e.home: "HOME", issuer.URL: "ISSUER",
 	})
 }
