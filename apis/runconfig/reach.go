@@ -4,9 +4,10 @@ package runconfig
 // from a server's backend.
 const ReachCommand = "reach"
 
-// What that program exits with: the backend is closed to the pod, it is open, or nothing could be measured.
+// What that program exits with: the backend is closed to the pod, it is open, or nothing can be said, since its proxy
+// is not reached either. Anything else measures nothing.
 const (
 	ReachClosed  = 0
 	ReachOpen    = 1
-	ReachUnknown = 2
+	ReachUnknown = 3
 )

@@ -48,8 +48,8 @@ policies, metrics, and images that cannot be pulled.
 With a name, ask an MCPServer or an MCPRemoteProxy now, as a client does: connect to a
 pod of its proxy through the API server, and list the tools. A NAME without a kind is
 that of an MCPServer. Where callers need a token, it is that of the variable
-FREEHOLD_TOKEN; "kubectl freehold connect" prints what fills it. An answer also ends
-what Ready says of a server that did not answer.
+FREEHOLD_TOKEN; "kubectl freehold connect" prints what fills it. The pod of the proxy that
+gets the answer takes it for one to its own question.
 
 With --network, measure whether NetworkPolicies are enforced: for a moment a pod of the
 proxy's image runs in the server's namespace, and tries to reach the backend past the
@@ -100,15 +100,18 @@ func (c *cli) checkServer(ctx context.Context, out output, args []string, networ
 	}
 	list := &checks{}
 	result, message := passed, title(r.object)+" is ready"
-	if ready, why := r.ready(); !ready {
+	ready, why := r.ready()
+	if !ready {
 		result, message = failed, why
 	}
 	list.add("status", result, message)
 	result, message = c.askNow(ctx, r)
 	list.add("answer", result, message)
-	if network {
-		result, message = c.measure(ctx, r)
-		list.add("network", result, message)
+	switch {
+	case network && ready:
+		list.add(c.measure(ctx, args, r))
+	case network:
+		list.add("network", unknown, "nothing is reached at a server that is not ready, also without a policy")
 	}
 	return c.showChecks(out, list)
 }

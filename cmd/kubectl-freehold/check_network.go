@@ -32,11 +32,27 @@ const (
 	// strangerPatience is how long the pod may take to be scheduled, to pull its image and to end.
 	strangerPatience = 2 * time.Minute
 	strangerPause    = 500 * time.Millisecond
-	stranger         = "stranger"
+	// removalPatience is how long the removal of the pod may take.
+	removalPatience = 30 * time.Second
+	stranger        = "stranger"
 )
 
-// measure runs a pod beside a server, and says whether it reaches the backend past the proxy.
-func (c *cli) measure(ctx context.Context, r *reached) (result, message string) {
+// measure runs a pod beside a server that is ready, and says whether it reaches the backend past the proxy.
+func (c *cli) measure(ctx context.Context, args []string, r *reached) (check, result, message string) {
+	result, message = c.strangerReaches(ctx, r)
+	if result == passed { // a backend without a ready pod refuses everybody
+		after, err := c.reached(args)
+		if err != nil {
+			return "network", unknown, err.Error()
+		}
+		if ready, why := after.ready(); !ready {
+			result, message = unknown, "the server was not ready all the time: "+why
+		}
+	}
+	return "network", result, message
+}
+
+func (c *cli) strangerReaches(ctx context.Context, r *reached) (result, message string) {
 	server, is := serverOf(r)
 	if !is {
 		return unknown, "the server is elsewhere: no policy of this cluster closes it"
@@ -72,6 +88,9 @@ func (c *cli) measure(ctx context.Context, r *reached) (result, message string) 
 	case code == runconfig.ReachOpen:
 		return failed, "NetworkPolicies are not enforced: a pod beside the server reaches its backend past the proxy. " +
 			"Use a network plugin that enforces them"
+	case code != runconfig.ReachUnknown:
+		return unknown, fmt.Sprintf("the pod that tries it ends with exit code %d: has the proxy an image of another release?",
+			code)
 	}
 	return unknown, "a pod beside the server reaches its proxy no more than its backend: look for a NetworkPolicy about " +
 		"the egress of the namespace's pods"
@@ -102,6 +121,14 @@ func strangerOf(server *v1alpha1.MCPServer, proxy *corev1.PodSpec) (*corev1ac.Po
 				WithRequests(proxy.Containers[i].Resources.Requests).WithLimits(proxy.Containers[i].Resources.Limits)).
 			WithSecurityContext(corev1ac.SecurityContext().WithAllowPrivilegeEscalation(false).
 				WithReadOnlyRootFilesystem(true).WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))))
+	// It runs where the proxy may.
+	spec.NodeSelector = proxy.NodeSelector
+	spec.RuntimeClassName = proxy.RuntimeClassName
+	for _, t := range proxy.Tolerations {
+		spec.WithTolerations(&corev1ac.TolerationApplyConfiguration{
+			Key: &t.Key, Operator: &t.Operator, Value: &t.Value, Effect: &t.Effect, TolerationSeconds: t.TolerationSeconds,
+		})
+	}
 	for _, secret := range proxy.ImagePullSecrets {
 		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
@@ -129,11 +156,12 @@ func (c *cli) runOnce(
 	}
 	defer func() {
 		// Also after Ctrl+C. Its status changes until it has ended.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalPatience)
+		defer cancel()
 		pod := &unstructured.Unstructured{}
 		pod.SetGroupVersionKind(kind.GroupVersionKind)
 		left := retry.OnError(retry.DefaultRetry, func(err error) bool { return errors.Is(err, apply.ErrStale) },
 			func() error {
-				ctx := context.WithoutCancel(ctx)
 				if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
 					return client.IgnoreNotFound(err)
 				}

@@ -138,6 +138,9 @@ var _ = It("No call fails while the release is upgraded, rolled back, uninstalle
 			}).Should(as, account)
 		}
 
+		Eventually(ctx, func() string { return checks(ctx) }).
+			Should(MatchRegexp("metrics OK port 9443 of pod .* with a token"))
+
 		By("testing the release")
 		if strings.HasPrefix(helm(ctx, "version", "--short"), "v3.") { // it asks for logs once the pod is gone
 			Expect(helm(ctx, "test", release, "--timeout", "4m")).To(MatchRegexp(`Phase: +Succeeded`))

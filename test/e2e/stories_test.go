@@ -191,8 +191,7 @@ var _ = Describe("A server on a real cluster", func() {
 		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], network: {backendIngress: ProxyOnly}}`, image))
 		s.ready(ctx)
 		Eventually(ctx, func() string { return checks(ctx) }).Should(SatisfyAll(ContainSubstring("operator OK"),
-			ContainSubstring("rights OK"), ContainSubstring("policies OK"), ContainSubstring("metrics OK"),
-			ContainSubstring("crds OK")))
+			ContainSubstring("rights OK"), ContainSubstring("policies OK"), ContainSubstring("crds OK")))
 		Expect(checks(ctx, "-n", s.namespace, s.name, "--network")).To(SatisfyAll(ContainSubstring("status OK"),
 			MatchRegexp(`answer OK it answers pod \S+ of its proxy with [1-9]`),
 			ContainSubstring("network Failed NetworkPolicies are not enforced")))

@@ -15,8 +15,12 @@ import (
 // dialed is how long a connection may take: a policy that drops packets lets the caller wait.
 const dialed = 5 * time.Second
 
+// misused is the exit code for wrong flags.
+const misused = 2
+
 // Reach runs `freehold-runner reach` until ctx ends: it measures whether NetworkPolicies keep the pod that it runs in
-// from a server's backend, as they keep all but the server's proxies. It returns an exit code of runconfig.
+// from a server's backend, as they keep all but the server's proxies. Pods of the backend have to be ready: one
+// without is closed to everybody. It returns an exit code of runconfig.
 func Reach(ctx context.Context, args []string, out, failures io.Writer) int {
 	proxy, backend := "", ""
 	flags := flag.NewFlagSet("freehold-runner reach", flag.ContinueOnError)
@@ -24,13 +28,11 @@ func Reach(ctx context.Context, args []string, out, failures io.Writer) int {
 	flags.StringVar(&proxy, "proxy", "", "HOST:PORT of the server's proxy, which everybody may reach (required)")
 	flags.StringVar(&backend, "backend", "", "HOST:PORT of the server's backend, which only proxies may reach (required)")
 	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
 	case err != nil:
-		return runconfig.ReachUnknown
+		return misused
 	case proxy == "" || backend == "":
 		fmt.Fprintln(failures, "freehold-runner reach: --proxy or --backend is missing: write HOST:PORT of both")
-		return runconfig.ReachUnknown
+		return misused
 	}
 	// Where the proxy is not reached either, something else keeps this pod from the backend.
 	if err := dial(ctx, proxy); err != nil {

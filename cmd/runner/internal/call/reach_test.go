@@ -24,7 +24,7 @@ func TestWhetherPoliciesAreEnforcedIsMeasured(t *testing.T) {
 		"the backend is closed":   {open, shut, runconfig.ReachClosed, "are enforced: " + shut + " is closed"},
 		"nothing is reached":      {shut, shut, runconfig.ReachUnknown, "since this pod does not reach " + shut},
 		"the backend has no name": {open, "nobody.invalid:1", runconfig.ReachUnknown, "is not known: "},
-		"no backend is named":     {open, "", runconfig.ReachUnknown, "--proxy or --backend is missing"},
+		"no backend is named":     {open, "", 2, "--proxy or --backend is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
