@@ -109,7 +109,8 @@ func (c *cli) checkServer(ctx context.Context, out output, args []string, networ
 	list.add("answer", result, message)
 	switch {
 	case network && ready:
-		list.add(c.measure(ctx, args, r))
+		result, message = c.measure(ctx, args, r)
+		list.add("network", result, message)
 	case network:
 		list.add("network", unknown, "nothing is reached at a server that is not ready, also without a policy")
 	}

@@ -38,18 +38,18 @@ const (
 )
 
 // measure runs a pod beside a server that is ready, and says whether it reaches the backend past the proxy.
-func (c *cli) measure(ctx context.Context, args []string, r *reached) (check, result, message string) {
+func (c *cli) measure(ctx context.Context, args []string, r *reached) (result, message string) {
 	result, message = c.strangerReaches(ctx, r)
 	if result == passed { // a backend without a ready pod refuses everybody
 		after, err := c.reached(args)
 		if err != nil {
-			return "network", unknown, err.Error()
+			return unknown, err.Error()
 		}
 		if ready, why := after.ready(); !ready {
 			result, message = unknown, "the server was not ready all the time: "+why
 		}
 	}
-	return "network", result, message
+	return result, message
 }
 
 func (c *cli) strangerReaches(ctx context.Context, r *reached) (result, message string) {
