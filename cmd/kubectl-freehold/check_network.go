@@ -89,8 +89,8 @@ func (c *cli) strangerReaches(ctx context.Context, r *reached) (result, message 
 		return failed, "NetworkPolicies are not enforced: a pod beside the server reaches its backend past the proxy. " +
 			"Use a network plugin that enforces them"
 	case code != runconfig.ReachUnknown:
-		return unknown, fmt.Sprintf("the pod that tries it ends with exit code %d: has the proxy an image of another release?",
-			code)
+		return unknown, fmt.Sprintf("the pod that tries it ends with exit code %d: has the proxy an image of another "+
+			"release?", code)
 	}
 	return unknown, "a pod beside the server reaches its proxy no more than its backend: look for a NetworkPolicy about " +
 		"the egress of the namespace's pods"
