@@ -142,6 +142,11 @@ func (t *Translator) current(r *http.Request, p profile) (*held, error) {
 		defer cancel()
 		answer, err := t.ask(ctx, r, request(t.newID(), "ping", jsonrpc.Object{}), h.session.header())
 		switch {
+		case t.config.Own(r) && r.Context().Err() == nil && err == nil && answer.status < http.StatusBadRequest &&
+			!answer.message.Response():
+			// The runner asks for that answer. Clients go on: their next call tells.
+			t.sessions.put(h)
+			return nil, &refusedError{answer}
 		case err != nil || answer.status < http.StatusBadRequest:
 			return h, nil
 		case inconclusive(answer.status):

@@ -1,8 +1,10 @@
 package era
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
@@ -72,6 +75,9 @@ func (o *output) busy(id jsontext.Value, message string) {
 	})
 }
 
+// ReasonNotMCP is the reason in the data of an error that says that the backend's answer is none.
+const ReasonNotMCP = "NotMCP"
+
 // relayed passes on an answer that is no result: the backend's, or the proxy's own where there is none.
 func (o *output) relayed(id jsontext.Value, a reply) {
 	if values := a.header.Values("Retry-After"); len(values) > 0 && !o.stream.Begun {
@@ -84,7 +90,8 @@ func (o *output) relayed(id jsontext.Value, a reply) {
 		o.fail(id, jsonrpc.Fail(a.status, protocol.CodeInternal, "the backend answers HTTP %d", a.status))
 	default:
 		o.fail(id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal,
-			"the backend's answer is not one to this request"))
+			"the backend's answer is not one to this request").
+			Because(ReasonNotMCP, fmt.Sprintf("HTTP %d, %s", a.status, cmp.Or(media.Type(a.header), "of no type"))))
 	}
 }
 

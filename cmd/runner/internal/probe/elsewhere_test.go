@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,5 +182,44 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	if response.StatusCode != http.StatusBadGateway || response.Header.Get("Location") != "" || reached.Load() {
 		t.Errorf("it answers %s with %v, and what it leads to was reached: %t", response.Status, response.Header,
 			reached.Load())
+	}
+}
+
+// Callers may bring a key of theirs to a server to which the spec presents none: the proxy serves them, and the first
+// who is answered makes what is said another one.
+func TestAServerElsewhereThatWantsAKeyOfCallers(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		s := elsewhere(t, plain(status), func(r *runconfig.Remote) { r.Headers = nil })
+		if !s.Ready(t.Context()) {
+			t.Errorf("HTTP %d: callers do not reach it", status)
+		}
+		if facts, err := s.learn(t.Context()); err == nil || facts.Answers.Reason != "CredentialsRefused" {
+			t.Errorf("HTTP %d: before a caller it says %+v", status, facts.Answers)
+		}
+		s.Heard = time.Now
+		if facts, err := s.learn(t.Context()); err != nil || facts.Answers.Status != metav1.ConditionTrue {
+			t.Errorf("HTTP %d: after a caller it says %+v", status, facts.Answers)
+		}
+	}
+}
+
+// A server that answers, and refuses its lists for now, is no less MCP for that.
+func TestListsThatAreAskedForTooOften(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "one"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
+	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
+	s := elsewhere(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == "tools/list" {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		sdk.ServeHTTP(w, r)
+	}))
+	if facts, err := s.learn(t.Context()); err != nil || !strings.Contains(facts.Answers.Message, "HTTP 429") {
+		t.Errorf("it says %+v, %v", facts.Answers, err)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -44,18 +46,23 @@ func (r *reply) bar() string {
 // A server elsewhere gets what its owner wrote, and callers may bring a key of theirs: that it refuses the runner, who
 // has none, is told apart by a caller whom it has answered.
 func (p *Prober) alive(r *reply) conditions.Finding {
-	of, elsewhere := namesOf(p.Server), p.Server.Remote
-	refused := r.barred() || r.from == theProxy && r.reason == remote.CredentialsRefused
+	of := namesOf(p.Server)
 	switch {
-	case r.from == theBackend && r.status == http.StatusTooManyRequests:
+	case r.busy():
 		return tooMany(of)
-	case elsewhere == nil && r.barred():
+	case p.Server.Remote == nil && r.barred():
 		return keptOut(r)
-	case refused && elsewhere != nil && len(elsewhere.Headers) == 0 && !p.letIn && p.heard(time.Time{}):
+	case p.lacksKey(r) && !p.letIn && p.heard(time.Time{}):
 		return conditions.True(v1alpha1.ReasonAnswers, of.at+" answers callers and asks for credentials, and was asked "+
 			"without one, so what it offers is not known")
 	}
 	return conditions.Finding{}
+}
+
+// lacksKey reports whether a server elsewhere refuses the runner, which has nothing to present.
+func (p *Prober) lacksKey(r *reply) bool {
+	return p.Server.Remote != nil && len(p.Server.Remote.Headers) == 0 &&
+		(r.barred() || r.from == theProxy && r.reason == remote.CredentialsRefused)
 }
 
 // tooMany is what is said of a server that wants to be asked less often.
@@ -118,6 +125,9 @@ func unanswered(run runconfig.Target, r *reply, err error, within time.Duration)
 	case elsewhere && r.status == http.StatusForbidden:
 		return conditions.False(v1alpha1.ReasonCredentialsRefused,
 			is.at+" refuses the credentials that the proxy presents (HTTP 403): correct spec.headers")
+	case r.status == http.StatusBadGateway && r.code == protocol.CodeInternal && r.reason == era.ReasonNotMCP:
+		return conditions.False(v1alpha1.ReasonNotMCP, fmt.Sprintf("%s answers, but not MCP%s (%s): %s", is.at, is.path,
+			printable.Line(r.detail, maxWords), advice(run, r)))
 	case elsewhere && r.status >= http.StatusInternalServerError:
 		return notAnswering(" answers with HTTP %d", r.status)
 	case r.status >= http.StatusInternalServerError:

@@ -138,7 +138,8 @@ func (p *Prober) reached(ctx context.Context) error {
 	client, err := p.begin(ctx)
 	defer client.end()
 	if err != nil {
-		if r := client.last.Load(); r.refused() && (p.Server.Remote == nil || !r.barred()) {
+		r := client.last.Load()
+		if r.refused() && (p.Server.Remote == nil || !r.barred()) || p.lacksKey(r) { // callers may bring a key
 			return nil
 		}
 		return errUnreached
@@ -178,7 +179,11 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 	client.count(ctx, hello.Capabilities, &facts)
 	if p.Server.Remote != nil && (facts.Tools == nil || facts.Prompts == nil || facts.Resources == nil) {
 		// The proxy may have answered the beginning itself, from what it knew.
-		if r := client.last.Load(); r.from == nobody || r.status >= http.StatusBadRequest {
+		r := client.last.Load()
+		if p.pause = r.retry; r.busy() {
+			return backend.Facts{Answers: p.alive(r)}, nil
+		}
+		if r.from == nobody || r.status >= http.StatusBadRequest {
 			err := fmt.Errorf("asking the server: %w", cmp.Or(client.explain(ctx.Err()), errNoList))
 			return backend.Facts{Answers: unanswered(p.Server, r, err, askTime(p.Server))}, err
 		}

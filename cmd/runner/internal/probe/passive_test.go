@@ -85,6 +85,12 @@ func TestACallOfAClientIsAsGoodAsAQuestion(t *testing.T) {
 		"callers are let in alone": {
 			plain(http.StatusUnauthorized).ServeHTTP, 0, time.Hour, 1, []string{"Answers 0 0"},
 		},
+		// Its question is not answered as before, and callers are: that is said once.
+		"a page for the question alone": {
+			answer(http.StatusOK, "Content-Type", "text/html", "<p>").ServeHTTP, 5 * time.Minute, 5*time.Minute + time.Second,
+			10,
+			[]string{"Answers 0 0", "? 27 30", "NotMCP 81 95", "Answers 300 302"},
+		},
 		"a call is answered again": {
 			plain(http.StatusBadGateway).ServeHTTP, 5 * time.Minute, time.Hour, 5,
 			[]string{"Answers 0 0", "? 27 30", "NotAnswering 81 95", "Answers 300 302"},
@@ -100,7 +106,7 @@ func TestACallOfAClientIsAsGoodAsAQuestion(t *testing.T) {
 				})
 				s.Heard = func() time.Time {
 					if now := time.Since(s.began); now >= tc.from && tc.from < tc.to {
-						return s.began.Add(now.Truncate(10 * time.Second))
+						return s.began.Add(min(now, tc.to).Truncate(10 * time.Second))
 					}
 					return time.Time{}
 				}
@@ -137,6 +143,11 @@ func TestAServerElsewhereIsAskedOn(t *testing.T) {
 	}{
 		"it fails": {
 			fails, 2, 5, nil, false,
+			[]string{"Answers 0 0", "? 270 300", "NotAnswering 324 360", "Answers 378 420"},
+			nil, "answers MCP",
+		},
+		"it fails, and names a time": {
+			answer(http.StatusServiceUnavailable, "Retry-After", "999999", "").ServeHTTP, 2, 5, nil, false,
 			[]string{"Answers 0 0", "? 270 300", "NotAnswering 324 360", "Answers 378 420"},
 			nil, "answers MCP",
 		},

@@ -40,7 +40,7 @@ type reply struct {
 	said   string // its message; of HTTP 403 else what the body says
 	reason string // of its data, where it has one: why the proxy or a bridge has not called
 	detail string // the reason in words
-	// retry is after which time the next question may come, 0 where that is not said.
+	// retry is after which time the next question may come, of a backend that wants to be asked less often; else 0.
 	retry time.Duration
 }
 
@@ -49,11 +49,11 @@ const peeked = 4 << 10
 
 // replyOf looks at an answer without taking anything of it. A server that is bridged is called by a bridge.
 func replyOf(response *http.Response, bridged bool) *reply {
-	r := &reply{
-		status: response.StatusCode, media: media.Type(response.Header), retry: retryAfter(response.Header, time.Now()),
-	}
+	r := &reply{status: response.StatusCode, media: media.Type(response.Header)}
 	r.read(response)
-	r.from = r.source(bridged)
+	if r.from = r.source(bridged); r.busy() {
+		r.retry = retryAfter(response.Header, time.Now())
+	}
 	return r
 }
 
@@ -125,6 +125,9 @@ func (r *reply) source(bridged bool) source {
 func (r *reply) barred() bool {
 	return r.from == theBackend && (r.status == http.StatusUnauthorized || r.status == http.StatusForbidden)
 }
+
+// busy reports whether the backend wants to be asked less often.
+func (r *reply) busy() bool { return r.from == theBackend && r.status == http.StatusTooManyRequests }
 
 // refused reports whether there is an endpoint that takes messages, though not
 // this one: the runner's need not be like a client's.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -82,6 +83,8 @@ func (p *Prober) watch(
 	}
 	w := &watch{
 		log: logger, tell: tell, failures: set.failures, works: answers(p.Server), busy: tooMany(namesOf(p.Server)),
+		alone: conditions.True(v1alpha1.ReasonAnswers, namesOf(p.Server).at+" answers callers, and not the question of the "+
+			"proxy, so what it offers is not known"),
 		known: known, told: known.Answers,
 	}
 	asked, pause := time.Now(), func() time.Duration {
@@ -108,8 +111,11 @@ type watch struct {
 	tell func(backend.Facts)
 	// failures are how many in a row have no answer, or not that of before, until it is told.
 	failures int32
-	// works and busy are what is said of one that answers, and of one that wants to be asked less often.
-	works, busy conditions.Finding
+	// works, busy and alone are what is said of one that answers, that wants to be asked less often, and that answers
+	// callers alone.
+	works, busy, alone conditions.Finding
+	// refuses is the reason for which that one does not answer the question.
+	refuses string
 	// known is what was told of it first, and told the finding that was told last.
 	known backend.Facts
 	told  conditions.Finding
@@ -123,7 +129,10 @@ func (w *watch) isDown() bool { return w.told.Status != metav1.ConditionTrue }
 
 // heard takes note of a client's call that was answered.
 func (w *watch) heard() {
-	if w.isDown() {
+	if reason := w.told.Reason; w.isDown() && reason != v1alpha1.ReasonNotAnswering {
+		w.says(w.alone) // what is wrong may be the question, and is so still
+		w.refuses = reason
+	} else if w.isDown() {
 		w.says(w.works)
 	}
 	w.stays()
@@ -138,7 +147,8 @@ func (w *watch) found(facts backend.Facts) (again bool) {
 		w.failed = 0
 	case found == w.works && (w.told != found || len(w.known.ProtocolVersions) == 0):
 		return true
-	case found == w.told, isUp && !w.isDown() && (w.told != w.works || found == w.busy):
+	case found == w.told, !isUp && found.Reason == w.refuses,
+		isUp && !w.isDown() && (w.told != w.works || found == w.busy):
 		// One that lets the runner in as little as before may say so in other words.
 		w.stays()
 		w.counts(facts)
@@ -162,7 +172,7 @@ func (w *watch) found(facts backend.Facts) (again bool) {
 
 // says tells another finding.
 func (w *watch) says(found conditions.Finding) {
-	w.told, w.failed, w.doubts = found, 0, false
+	w.told, w.failed, w.doubts, w.refuses = found, 0, false, ""
 	w.tell(backend.Facts{Answers: found})
 }
 

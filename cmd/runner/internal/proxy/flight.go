@@ -75,8 +75,10 @@ func (f *flight) pod() netip.AddrPort { return cmp.Or(f.route.pod, f.began) }
 // answered says that the answer has passed. What may follow in the stream is no
 // call's: a drain does not wait for it.
 func (f *flight) answered() {
-	f.replies()
-	f.heard()
+	if to := f.route.to; to != nil && !to.Bridged { // a bridge answers in the place of a program that has ended
+		f.replied.Store(true)
+		f.heard()
+	}
 	t := f.traffic
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -43,7 +43,7 @@ func (t *target) response(response *http.Response) error {
 	}
 	if kind := media.Type(response.Header); response.Request.Method == http.MethodPost &&
 		response.StatusCode == http.StatusOK && (kind == media.JSON || kind == media.Events && response.ContentLength > 0) {
-		f.replies()
+		f.replied.Store(true)
 	}
 	if eventStream(response) {
 		if f.route.opensSSE {

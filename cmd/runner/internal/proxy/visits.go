@@ -53,14 +53,6 @@ func (f *flight) leaveUse() {
 	f.use = nil
 }
 
-// replies says that the backend has begun to answer a call.
-func (f *flight) replies() {
-	f.replied.Store(true)
-	if f.of != nil {
-		f.of.replied.Store(true)
-	}
-}
-
 // heard notes that a client's call has been answered, where that is so.
 func (f *flight) heard() {
 	if f.use != nil && f.replied.Load() {
