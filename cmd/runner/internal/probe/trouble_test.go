@@ -23,13 +23,16 @@ func TestWhatBecomesOfABackendThatHasAnswered(t *testing.T) {
 	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	page := answer(http.StatusOK, "Content-Type", "text/html", "<p>")
 	for name, tc := range map[string]trouble{
-		"it hangs":            {hangs, "NotAnswering", "within 1s"},
+		"it hangs":            {hangs, "NotAnswering", "within 3s"},
 		"it fails":            {plain(http.StatusServiceUnavailable), "NotAnswering", "with HTTP 503"},
 		"it breaks":           {http.HandlerFunc(breaks), "NotAnswering", "it broke the connection off"},
 		"it is a page":        {page, "NotMCP", "answers, but not MCP"},
 		"it refuses the Host": {plain(http.StatusMisdirectedRequest), "NotMCP", "HTTP 421"},
 	} {
 		for _, place := range []string{"legacy", "modern", "elsewhere"} {
+			if place == "modern" && tc.reason == "NotMCP" || place != "elsewhere" && name == "it hangs" {
+				continue // it is asked as at first, or has a test beside what a question costs
+			}
 			t.Run(name+", "+place, func(t *testing.T) {
 				t.Parallel()
 				asked, troubled := &counts{all: map[string]int{}}, new(atomic.Bool)
@@ -72,7 +75,10 @@ func (tc trouble) of(modern bool, asked *counts, troubled *atomic.Bool) http.Han
 
 func (tc trouble) befalls(t *testing.T, s *bench, asked *counts, troubled *atomic.Bool) {
 	t.Helper()
-	s.Server.Proxy.Probe = &runconfig.Probe{PeriodSeconds: new(int32(1)), TimeoutSeconds: 1, FailureThreshold: 1}
+	s.Server.Proxy.Probe = &runconfig.Probe{PeriodSeconds: new(int32(1)), TimeoutSeconds: 9, FailureThreshold: 1}
+	if tc.says == "within 3s" {
+		s.Server.Proxy.Probe.TimeoutSeconds, s.Server.Proxy.Probe.FailureThreshold = 3, 2
+	}
 	told := make(chan backend.Facts, 10)
 	go s.Ask(t.Context(), slog.New(slog.DiscardHandler), found(told))
 	next := func() (facts backend.Facts) {
