@@ -22,6 +22,9 @@ const (
 	// DeclaredPrefix stands in that container before the names of variables that come
 	// from envFrom: which names those are is not known before it starts.
 	DeclaredPrefix = "FREEHOLD_DECLARED_"
+	// EnvProxySum is the environment variable of a bridge with the lower-case hexadecimal SHA-256 of what the proxies of
+	// its server show. A bridge without it answers whoever asks, as those of earlier releases do.
+	EnvProxySum = "FREEHOLD_PROXY_SHA256"
 )
 
 // Bridge is what offers a server of another transport as streamable HTTP.

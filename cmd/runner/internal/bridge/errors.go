@@ -25,6 +25,8 @@ const (
 	// or the server starts, or is started again after a pause. Nothing was run. HTTP 503 with
 	// Retry-After.
 	CodeBusy = -31008
+	// CodeNotAProxy: the request does not show what the proxies of this server alone have. HTTP 421.
+	CodeNotAProxy = -31009
 )
 
 // retryAfter is how long a client is asked to wait.

@@ -42,6 +42,10 @@ const (
 // says nothing else. The proxy removes it from requests of clients.
 const HeaderCaller = "Freehold-Caller"
 
+// HeaderProxy shows a bridge that a request comes from a proxy of its server, by credentials that those alone have,
+// with spaces between them. The proxy removes it from requests of clients. A bridge that refuses has it in its answer.
+const HeaderProxy = "Freehold-Proxy"
+
 // OwnClient is the name of the client as which a proxy itself asks its backend. A bridge begins no session with a
 // server for that alone.
 const OwnClient = "freehold-runner"

@@ -32,6 +32,7 @@ func (t *target) fail(w http.ResponseWriter, r *http.Request, err error) {
 // why is what the client is told of a call that failed, nil where nobody is there to read it.
 func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 	var unsealed *unsealed
+	var notTaken *notTaken
 	var keyless session.ErrNoKey
 	switch wrong := flight.body.Fault(err); {
 	case flight.drained():
@@ -46,8 +47,9 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 		return noKey(unsealed.error)
 	case errors.As(err, &keyless):
 		// Every call goes to another proxy, or to this one in the same way.
-		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v",
-			keyless).Because(ReasonNoSessions, keyless.Error())
+		return nothingWithoutKey(keyless)
+	case errors.As(err, &notTaken):
+		return nothingWithoutKey(notTaken.error)
 	case flight.lost(err), flight.route.own != "" && unsent(err) && t.retired(flight.ctx, flight.route.to):
 		return errSessionGone
 	}
@@ -56,6 +58,11 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 		return errNoUpstream
 	}
 	return t.unreached(to, err)
+}
+
+func nothingWithoutKey(err error) *jsonrpc.Fault {
+	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v",
+		err).Because(ReasonNoSessions, err.Error())
 }
 
 // unreached is what the client is told of an upstream that gives no answer.

@@ -19,6 +19,9 @@ func (t *target) response(response *http.Response) error {
 	switch {
 	case response.StatusCode == http.StatusSwitchingProtocols:
 		return errors.New("the backend switched protocols unasked")
+	case response.StatusCode == http.StatusMisdirectedRequest && len(response.Header[protocol.HeaderProxy]) > 0 &&
+		t.config.Keys != nil:
+		return &notTaken{t.config.Keys.NotTaken()}
 	case to.remote != nil:
 		if err := to.remote.Judge(response); err != nil {
 			return err
@@ -139,3 +142,6 @@ func (u *Upstream) endUnsealed(began *http.Request, id string) {
 
 // unsealed is why an id of the backend's could not be sealed.
 type unsealed struct{ error }
+
+// notTaken is why a bridge does not take the proxy for one of its server.
+type notTaken struct{ error }

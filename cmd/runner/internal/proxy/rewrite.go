@@ -84,7 +84,7 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 	case f.route.own != "":
 		r.Out.Header[protocol.HeaderSession] = []string{f.route.own}
 	}
-	address(r.Out, to)
+	t.address(r.Out, to)
 	if to.ToldHost != "" {
 		r.Out.Host = to.ToldHost
 		remote.ForgetPage(r.Out.Header)
@@ -113,9 +113,14 @@ func (t *target) rewrite(r *httputil.ProxyRequest) {
 }
 
 // address has a request go to an upstream.
-func address(r *http.Request, to *Upstream) {
+func (t *target) address(r *http.Request, to *Upstream) {
 	r.URL.Scheme, r.URL.Host = to.url.Scheme, to.url.Host
 	delete(r.Header, protocol.HeaderCaller)
+	if to.Shown && t.config.Keys != nil {
+		if shows := t.config.Keys.Shows(); shows != nil {
+			r.Header[protocol.HeaderProxy] = shows
+		}
+	}
 	if who := pipeline.Of(r.Context()).Account(); to.Bridged && who != "" {
 		r.Header[protocol.HeaderCaller] = []string{who}
 	}

@@ -29,6 +29,9 @@ type Content struct {
 	Hash string
 	// Bridged has the upstream told who has a share: it is a bridge, and bounds what one caller has of it.
 	Bridged bool
+	// Shown has the upstream shown what the server's proxies alone have: all its pods are bridges of ours, and none is the
+	// user's own.
+	Shown bool
 	// Slot is the place of the backend, 0 where there is one alone, and Generation the workload generation under which the
 	// content was placed there.
 	Slot       int32

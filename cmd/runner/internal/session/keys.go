@@ -37,6 +37,8 @@ type key struct {
 	name [nameSize]byte
 	aead cipher.AEAD
 	peer tls.Certificate
+	// shown is what proves to a bridge of the server that a proxy has the key.
+	shown string
 }
 
 // Keys are the entries of the Secret that is mounted at a directory: ids are sealed
@@ -56,6 +58,8 @@ type keyset struct {
 	from string // the directory that kubelet's link led to
 	keys []key  // the first is the one to seal with
 	err  error
+	// shows is what a proxy shows bridges, as the values of a header: of each key. Nobody changes it.
+	shows []string
 }
 
 // Follow returns the keys at dir, which holds the Secret called secret. The uid of
@@ -67,24 +71,32 @@ func Follow(dir, secret, uid string) *Keys {
 
 // current are the keys, with the one to seal with first.
 func (k *Keys) current() ([]key, error) {
+	set := k.set()
+	return set.keys, set.err
+}
+
+// set is what the directory holds, or held a moment ago.
+func (k *Keys) set() *keyset {
 	if set := k.read.Load(); set != nil && k.now().Sub(set.at) < reread {
-		return set.keys, set.err
+		return set
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	last := k.read.Load()
 	if last != nil && k.now().Sub(last.at) < reread {
-		return last.keys, last.err
+		return last
 	}
 	next := &keyset{at: k.now()}
 	next.from = k.versionOf()
 	if last != nil && last.err == nil && next.from == last.from && next.from != k.dir {
-		next.keys = last.keys // kubelet never changes a directory that it has made
+		next.keys, next.shows = last.keys, last.shows // kubelet never changes a directory that it has made
 	} else if next.keys, next.err = k.load(next.from); next.err != nil {
 		next.err = fmt.Errorf("the Secret %s has no key for session ids: %w", k.secret, next.err)
+	} else {
+		next.shows = shows(next.keys)
 	}
 	k.read.Store(next)
-	return next.keys, next.err
+	return next
 }
 
 // versionOf is where the files are. Kubelet writes those of a change into a new
@@ -158,6 +170,9 @@ func (k *Keys) derive(data []byte) (key, error) {
 	derived := key{}
 	copy(derived.name[:], material[size:])
 	if derived.aead, err = cipher.NewGCMWithRandomNonce(block); err != nil {
+		return key{}, err
+	}
+	if derived.shown, err = k.shownFor(data); err != nil {
 		return key{}, err
 	}
 	derived.peer, err = k.peerOf(data)

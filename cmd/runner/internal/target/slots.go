@@ -48,12 +48,16 @@ type slot struct {
 	path     string
 	bridged  bool
 	toldHost string
+	// shown says that all its pods are bridges: what is shown to those is not for servers of the user's that they replace,
+	// or that replace them.
+	shown bool
 }
 
 // slotAt is the one behind the Services of a slot, where content is, or comes to be.
 func (t *Target) slotAt(at workload.Slot, c v1alpha1.BackendContent) *slot {
 	p, key, port := &slot{}, t.config.Run.Server.Name, strconv.Itoa(runconfig.CallPort)
 	t.takes(p, c)
+	p.shown = p.bridged
 	p.upstream = proxy.Service(net.JoinHostPort(at.Name(key), port), net.JoinHostPort(t.fqdn(at.Name(key)), port),
 		net.JoinHostPort(t.fqdn(at.HeadlessName(key)), strconv.Itoa(int(c.Port))), podtemplate.PortMCP, p.openPort.Load)
 	return p
@@ -154,8 +158,9 @@ func (t *Target) upstreams() proxy.Upstreams {
 		if alone || workload.Slot(c.Slot) != s.active {
 			t.takes(p, c)
 		}
+		p.shown = c.Transport != v1alpha1.TransportStreamableHTTP && (alone || p.shown)
 		return p.upstream.Holds(proxy.Content{
-			Slot: c.Slot, Generation: c.Generation, Hash: c.Hash, Path: p.path, Bridged: p.bridged,
+			Slot: c.Slot, Generation: c.Generation, Hash: c.Hash, Path: p.path, Bridged: p.bridged, Shown: p.shown,
 			ToldHost: p.toldHost, Alone: alone,
 		})
 	}

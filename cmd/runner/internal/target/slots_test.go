@@ -29,11 +29,13 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 	moved := in(1, "moved", 4, "/v2", v1alpha1.TransportStdio)
 	tried := in(2, "tried", 5, "/mcp", v1alpha1.TransportStreamableHTTP)
 	third := in(1, "third", 5, "/mcp", v1alpha1.TransportSSE)
+	again := in(2, "again", 6, "/v2", v1alpha1.TransportStdio)
+	http := in(2, "http", 6, "/mcp", v1alpha1.TransportStreamableHTTP)
 	both := func(first, second string) map[workload.Slot]backend.Stands {
 		return map[workload.Slot]backend.Stands{1: {Runs: first + "/1", Hash: first}, 2: {Runs: second + "/1", Hash: second}}
 	}
 	others := func(all ...v1alpha1.BackendContent) []v1alpha1.BackendContent { return all }
-	const oldLane, nextLane = "1 old at echo-backend:9443/mcp", "2 next at echo-slot2:9443/v2 bridged"
+	const oldLane, nextLane = "1 old at echo-backend:9443/mcp", "2 next at echo-slot2:9443/v2 bridged shown"
 	for name, tc := range map[string]struct {
 		config Config
 		seen   []backend.Standing
@@ -94,14 +96,28 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 		},
 		"in its place, with its pods": {
 			seen: []backend.Standing{{Active: &old, Slots: both("old", "")}, {Active: &moved, Slots: both("moved", "")}},
-			want: "1 moved at echo-backend:9443/v2 bridged alone",
+			want: "1 moved at echo-backend:9443/v2 bridged shown alone",
+		},
+		"in its place, and no bridge any more": {
+			seen: []backend.Standing{{Active: &next, Slots: both("", "next")}, {Active: &http, Slots: both("", "next")}},
+			want: "2 http at echo-slot2:9443/v2 bridged",
+		},
+		"in its place, of bridges both": {
+			seen: []backend.Standing{{Active: &next, Slots: both("", "next")}, {Active: &again, Slots: both("", "next")}},
+			want: "2 again at echo-slot2:9443/v2 bridged shown",
+		},
+		"a candidate with a bridge, in the place of one without": {
+			seen: []backend.Standing{
+				{Active: &same, Others: others(tried), Slots: both("same", "tried")}, {Active: &same, Others: others(again)},
+			},
+			want: "1 same at echo-backend:9443/mcp alone, 2 again at echo-slot2:9443/v2 bridged",
 		},
 		"both in one place": {
 			seen: []backend.Standing{{Active: &same, Others: others(old)}}, want: "1 same at echo-backend:9443/mcp",
 		},
 		"the first slot was gone": {
 			seen: []backend.Standing{{Active: &old}, {Active: &next}, {Active: &third}},
-			want: "1 third at echo-backend:9443/mcp bridged; a new lane",
+			want: "1 third at echo-backend:9443/mcp bridged shown; a new lane",
 		},
 		"the status is lost": {
 			seen: []backend.Standing{{Active: &next}, {}}, want: nextLane,
@@ -119,14 +135,7 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 		to.Follow(func(upstreams proxy.Upstreams) {
 			var told []string
 			for _, u := range append([]*proxy.Upstream{upstreams.Active}, upstreams.Others...) {
-				lane := fmt.Sprintf("%d %s at %s%s", u.Slot, u.Hash, u.Host(), u.Path)
-				if u.Bridged {
-					lane += " bridged"
-				}
-				if u.Alone {
-					lane += " alone"
-				}
-				told = append(told, lane)
+				told = append(told, laneOf(u))
 			}
 			now := to.slots.known[workload.Slot(upstreams.Active.Slot)].upstream
 			if first = cmp.Or(first, now); now != first {
@@ -145,6 +154,21 @@ func TestCallsGoWhereTheStatusSays(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
+}
+
+// laneOf is an upstream in words.
+func laneOf(u *proxy.Upstream) string {
+	lane := fmt.Sprintf("%d %s at %s%s", u.Slot, u.Hash, u.Host(), u.Path)
+	if u.Bridged {
+		lane += " bridged"
+	}
+	if u.Shown {
+		lane += " shown"
+	}
+	if u.Alone {
+		lane += " alone"
+	}
+	return lane
 }
 
 // What pods run is known of each slot by itself.

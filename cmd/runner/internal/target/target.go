@@ -102,6 +102,9 @@ func New(config Config) (*Target, error) {
 	return t, nil
 }
 
+// ProxySums are by what pods with a bridge may know the server's proxies, or why those have nothing to show.
+func (t *Target) ProxySums() ([]string, error) { return t.keys.Sums() }
+
 // Run is the server's part of the run config.
 func (t *Target) Run() runconfig.Target { return t.config.Run }
 
@@ -134,7 +137,9 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 	if t.slotted {
 		config.Refresh = t.refresh
 	} else {
-		t.upstream.Content = proxy.Content{Hash: config.Own, Bridged: t.config.Run.Bridged()}
+		t.upstream.Content = proxy.Content{
+			Hash: config.Own, Bridged: t.config.Run.Bridged(), Shown: t.config.Run.Backend.Bridge != nil,
+		}
 		if _, port, err := net.SplitHostPort(t.upstream.Host()); err == nil && t.remote == nil {
 			t.upstream.ToldHost = t.toldHost(port)
 		}

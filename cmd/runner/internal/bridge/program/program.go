@@ -44,6 +44,9 @@ type settings struct {
 	idle     time.Duration
 	env      []string
 	command  []string
+	// closed says that only the server's proxies are answered, who show what has the SHA-256 sum.
+	closed bool
+	sum    string
 }
 
 // How long a bridge waits.
@@ -126,6 +129,7 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "freehold-runner bridge:", err)
 		return misconfigured
 	}
+	s.sum, s.closed = os.LookupEnv(runconfig.EnvProxySum)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	if err := s.serve(ctx, stop, os.Stderr); err != nil {
@@ -237,7 +241,7 @@ func (s settings) serve(ctx context.Context, again func(), log io.Writer) error 
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	server := Server(b, logger, slog.LevelWarn)
+	server := Server(s.guarded(b), logger, slog.LevelWarn)
 	listener = budget.Listen(listener, share.New(bridgeConnections, share.Half(bridgeConnections)), budget.MaxFields)
 	failed := make(chan error, 1)
 	go proxy.Serve(server, listener, failed)
@@ -257,8 +261,16 @@ func (s settings) serve(ctx context.Context, again func(), log io.Writer) error 
 	}
 }
 
+// guarded has a bridge that is closed answer the server's proxies alone.
+func (s settings) guarded(b *bridge.Bridge) http.Handler {
+	if !s.closed {
+		return b
+	}
+	return bridge.Closed(s.sum, b)
+}
+
 // Server serves a bridge, and logs at a level who breaks the rules of HTTP or TLS.
-func Server(b *bridge.Bridge, logger *slog.Logger, level slog.Level) *http.Server {
+func Server(b http.Handler, logger *slog.Logger, level slog.Level) *http.Server {
 	return &http.Server{
 		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: proxy.MaxRequestHeader,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), level),
