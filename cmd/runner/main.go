@@ -150,6 +150,7 @@ func (s settings) loop(front *proxy.Proxy, door, own *probe.Door, logger *slog.L
 	heard := func(ofOwn bool) func() time.Time {
 		return func() time.Time { return front.LastAnswer(path, ofOwn) }
 	}
+	s.runner.ProxySums = to.ProxySums
 	loop := &backendloop.Loop{
 		Runner: s.runner, UserAgent: userAgent(), Ask: asking(to, own, heard(true)).Ask, Observe: to.Observe, Log: logger,
 		Compare: func(ctx context.Context, log *slog.Logger, tell func(v1alpha1.CandidateStatus)) {

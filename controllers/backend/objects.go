@@ -49,7 +49,17 @@ func (r *Runner) statefulSet(w snapshot, slot workload.Slot, run runconfig.RunCo
 	intent.ObjectMetaApplyConfiguration = &meta
 	workload.Described(&intent, workload.RunnersObjects(w.owner))
 	o := child{kind: kindStatefulSet, intent: &intent}
-	if set := w.slots[slot].statefulSet; set != nil {
+	set := w.slots[slot].statefulSet
+	if workload.AsksProxies(&pod) {
+		sum, err := r.proxySum(slot, set, run.Rendering.Backend)
+		if err != nil {
+			return child{}, err
+		}
+		if sum != "" { // an empty value would be written each time: none is kept
+			workload.StateProxySum(&pod, sum)
+		}
+	}
+	if set != nil {
 		o.live = set
 		podtemplate.ClearHostNamespaces(intent.Spec.Template, set.Spec.Template.Spec)
 	}

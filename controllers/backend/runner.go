@@ -42,6 +42,9 @@ type Runner struct {
 	Env    revision.Revision
 	EnvErr error
 	Now    func() time.Time
+	// ProxySums are by what a bridge may know the server's proxies, the first one what new ones are told, or why they have
+	// no key. Nil says nothing to bridges.
+	ProxySums func() (sums []string, err error)
 
 	// AskFirst is how long the first report of a new proxy may wait for the answer of a running backend; 0 for not at all.
 	AskFirst time.Duration
@@ -54,6 +57,8 @@ type Runner struct {
 	stored map[string]runconfig.RunConfig
 	// rendered are the StatefulSets, by what they were rendered from: the last one of each slot.
 	rendered map[rendering]*appsv1ac.StatefulSetApplyConfiguration
+	// stated is with which key the pods of a slot were made, where it is another one than the runner's.
+	stated map[workload.Slot]stated
 	// content is the hash of that of which this pass says whether it answers.
 	content string
 	// learned are the last facts; pendingReport means that they are not reported yet, and

@@ -19,7 +19,7 @@ import (
 type renderings []func(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend)
 
 // released are those of this release.
-var released = renderings{scratch}
+var released = renderings{scratch, closed}
 
 // template is the pod template of content, merged with its overlay, or without the overlay if there are problems.
 func (r renderings) template(run runconfig.Backend, labels map[string]string) (

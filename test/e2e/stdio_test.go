@@ -3,9 +3,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	neturl "net/url"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
@@ -52,6 +54,25 @@ var _ = It("A server on standard input and output serves clients of both eras, e
 			&corev1.PodLogOptions{Container: podtemplate.ServerContainer}).DoRaw(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(said)).To(ContainSubstring("HOME and TMPDIR: it gets /freehold-scratch"))
+
+		By("whoever calls it past its proxies is refused, on any network: no NetworkPolicy stands before it")
+		pod := s.pods(ctx, backend)[0].Status.PodIP
+		for _, at := range []string{pod + ":8080", workload.BackendName(s.name) + "." + s.namespace + ".svc:8080"} {
+			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+				r, err := http.NewRequestWithContext(ctx, method, "http://"+at+"/mcp", strings.NewReader(
+					`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text"}}`))
+				Expect(err).NotTo(HaveOccurred())
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Freehold-Proxy", "made-up")
+				response, err := http.DefaultClient.Do(r)
+				Expect(err).NotTo(HaveOccurred(), at)
+				said, err := io.ReadAll(response.Body)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(response.Body.Close()).To(Succeed())
+				Expect(response.StatusCode).To(Equal(http.StatusMisdirectedRequest), "%s %s", method, at)
+				Expect(string(said)).To(ContainSubstring("NotAProxy"))
+			}
+		}
 
 		By("clients of both eras list and call its tools")
 		for _, revision := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {

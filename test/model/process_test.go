@@ -127,7 +127,7 @@ func (a *process) runs(file runconfig.RunConfig, env revision.Revision, envErr e
 	applier.Now = now
 	r := &backend.Runner{
 		Reader: seeing{a.cache, a}, Live: live, Applier: applier, Run: file, Env: env, EnvErr: envErr,
-		Now: now,
+		Now: now, ProxySums: func() ([]string, error) { return []string{"of the key"}, nil },
 	}
 	p.plant.environment(r)
 	facts := backend.Facts{Answers: kit.Answers}

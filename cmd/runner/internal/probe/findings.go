@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -112,6 +113,8 @@ func unanswered(run runconfig.Target, r *reply, err error, within time.Duration)
 		return ofBridge(run, r)
 	case r.from == theProxy && slices.Contains(explained, r.reason):
 		return conditions.False(r.reason, printable.Line(r.detail, maxName))
+	case r.from == aProxyWithoutKey && r.reason == proxy.ReasonKeyNotTaken:
+		return notAnswering(" is not asked: %s", printable.Line(r.detail, maxName))
 	case r.from == aProxyWithoutKey:
 		return notAnswering(" is not asked: %s: write one, as docs/how-to/sessions.md describes",
 			printable.Line(r.detail, maxWords))

@@ -110,7 +110,8 @@ func (r *reply) read(response *http.Response) {
 // source tells by the code who gave an answer. That of an absent key may be a backend's too.
 func (r *reply) source(bridged bool) source {
 	switch {
-	case r.code == proxy.CodeNoSessions && r.status == http.StatusServiceUnavailable && r.reason == proxy.ReasonNoSessions:
+	case r.code == proxy.CodeNoSessions && r.status == http.StatusServiceUnavailable &&
+		(r.reason == proxy.ReasonNoSessions || r.reason == proxy.ReasonKeyNotTaken):
 		return aProxyWithoutKey
 	case r.code <= proxy.CodeNotEnforced && r.code >= proxy.CodeNotJudged:
 		return theProxy

@@ -50,8 +50,11 @@ const (
 	CodeNotJudged = -32019
 )
 
-// ReasonNoSessions is the reason in the data of CodeNoSessions.
-const ReasonNoSessions = "NoSessions"
+// Reasons in the data of CodeNoSessions: there is no key, or the backend's pods were made with another one.
+const (
+	ReasonNoSessions  = "NoSessions"
+	ReasonKeyNotTaken = "KeyNotTaken"
+)
 
 // Answer writes a fault as the whole response to the request called id. That is nil where something is wrong with the
 // HTTP request, whose JSON-RPC message was not read.

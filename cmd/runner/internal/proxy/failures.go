@@ -47,9 +47,13 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 		return noKey(unsealed.error)
 	case errors.As(err, &keyless):
 		// Every call goes to another proxy, or to this one in the same way.
-		return nothingWithoutKey(keyless)
+		return nothingWithoutKey(ReasonNoSessions, keyless)
 	case errors.As(err, &notTaken):
-		return nothingWithoutKey(notTaken.error)
+		reason := ReasonKeyNotTaken
+		if t.config.Keys.Shows() == nil {
+			reason = ReasonNoSessions
+		}
+		return nothingWithoutKey(reason, notTaken.error)
 	case flight.lost(err), flight.route.own != "" && unsent(err) && t.retired(flight.ctx, flight.route.to):
 		return errSessionGone
 	}
@@ -60,9 +64,9 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 	return t.unreached(to, err)
 }
 
-func nothingWithoutKey(err error) *jsonrpc.Fault {
+func nothingWithoutKey(reason string, err error) *jsonrpc.Fault {
 	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v",
-		err).Because(ReasonNoSessions, err.Error())
+		err).Because(reason, err.Error())
 }
 
 // unreached is what the client is told of an upstream that gives no answer.

@@ -20,7 +20,7 @@ func (t *target) response(response *http.Response) error {
 	case response.StatusCode == http.StatusSwitchingProtocols:
 		return errors.New("the backend switched protocols unasked")
 	case response.StatusCode == http.StatusMisdirectedRequest && len(response.Header[protocol.HeaderProxy]) > 0 &&
-		t.config.Keys != nil:
+		to.mayBeClosed() && t.config.Keys != nil:
 		return &notTaken{t.config.Keys.NotTaken()}
 	case to.remote != nil:
 		if err := to.remote.Judge(response); err != nil {

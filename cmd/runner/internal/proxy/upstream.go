@@ -126,6 +126,10 @@ func (u *Upstream) session(pod netip.AddrPort, id string) session.Session {
 // reachable reports whether it has answered, and the last request found it.
 func (u *Upstream) reachable() bool { return u.answered.Load() && !u.unreachable.Load() }
 
+// mayBeClosed reports whether a bridge of ours may be there, which takes no stranger: also among pods of content that
+// replaces other content.
+func (u *Upstream) mayBeClosed() bool { return u.Shown || u.Slot != 0 && !u.Alone }
+
 func (u *Upstream) now() time.Time {
 	if u.pods != nil {
 		return u.pods.now()
