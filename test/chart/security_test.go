@@ -51,11 +51,11 @@ func TestOperatorRunsRestricted(t *testing.T) {
 	}
 }
 
-// TestOperatorSaysWhereItListens holds that each port it opens is declared, and that metrics are off unless asked for.
+// TestOperatorSaysWhereItListens holds that each port it opens is declared, and that a value closes metrics.
 func TestOperatorSaysWhereItListens(t *testing.T) {
 	for golden, want := range map[string][]string{
-		"default":    {"probes"},
-		"everything": {"probes", "metrics"},
+		"default": {"probes", "metrics"},
+		"single":  {"probes"},
 	} {
 		var operator appsv1.Deployment
 		rendered(t, golden, "Deployment", "freehold-operator", &operator)
