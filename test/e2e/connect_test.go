@@ -54,7 +54,7 @@ var _ = It("What connect prints is called as it stands, with a token, from this 
 			if err != nil {
 				return err
 			}
-			defer session.Close() //nolint:errcheck // the answer is here
+			defer session.Close()
 			_, err = session.ListTools(ctx, nil)
 			return err
 		}
