@@ -109,7 +109,7 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	door, own := probe.NewDoor(), probe.NewDoor()
 	var ready []func(context.Context) bool
 	for _, to := range s.targets {
-		ready = append(ready, asking(to, door, nil).Ready)
+		ready = append(ready, asking(to, door, front, false).Ready)
 	}
 	loop := s.loop(front, door, own, logger)
 	state := &health.State{Metrics: measured(front), Routing: front.Routing(s.runner.Run.Proxy.Path)}
@@ -137,9 +137,12 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	return probeServer.Close()
 }
 
-// asking asks a server by a door. Heard is when it last answered a call of a client.
-func asking(to *target.Target, by *probe.Door, heard func() time.Time) *probe.Prober {
-	return &probe.Prober{Server: to.Run(), Endpoint: to.Endpoint(), Dial: by.Dial, Version: version, Heard: heard}
+// asking asks a server by a door. Own is as for Proxy.Asked.
+func asking(to *target.Target, by *probe.Door, front *proxy.Proxy, own bool) *probe.Prober {
+	run := to.Run()
+	return &probe.Prober{
+		Server: run, Endpoint: to.Endpoint(), Dial: by.Dial, Version: version, Asked: front.Asked(run.Proxy.Path, own),
+	}
 }
 
 // loop applies the backend of the runner's own server, asks it, also before it gets calls, and has the proxy go where
@@ -147,18 +150,15 @@ func asking(to *target.Target, by *probe.Door, heard func() time.Time) *probe.Pr
 func (s settings) loop(front *proxy.Proxy, door, own *probe.Door, logger *slog.Logger) *backendloop.Loop {
 	path := s.runner.Run.Proxy.Path
 	to := s.targets[path]
-	heard := func(ofOwn bool) func() time.Time {
-		return func() time.Time { return front.LastAnswer(path, ofOwn) }
-	}
 	s.runner.ProxySums = to.ProxySums
 	loop := &backendloop.Loop{
-		Runner: s.runner, UserAgent: userAgent(), Ask: asking(to, own, heard(true)).Ask, Observe: to.Observe, Log: logger,
+		Runner: s.runner, UserAgent: userAgent(), Ask: asking(to, own, front, true).Ask, Observe: to.Observe, Log: logger,
 		Compare: func(ctx context.Context, log *slog.Logger, tell func(v1alpha1.CandidateStatus)) {
 			there := func() bool { return front.Calls(path, s.runner.Run.Rendering.Backend) }
-			asking(to, own, nil).Compare(ctx, log, asking(to, door, nil), there, tell)
+			asking(to, own, front, true).Compare(ctx, log, asking(to, door, front, false), there, tell)
 		},
 		AskServing: func(ctx context.Context, log *slog.Logger, of runconfig.Backend, tell func(backend.Facts)) {
-			serving := asking(to, door, heard(false))
+			serving := asking(to, door, front, false)
 			serving.Server.Backend = of
 			serving.Ask(ctx, log, tell)
 		},

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strconv"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
@@ -25,6 +26,8 @@ type Call struct {
 	Memory *budget.Budget
 	// Body is what the client says; nil for a request without a body.
 	Body *Body
+	// Pod is the one of the backend to which a question of the process's own goes; the zero Addr for any.
+	Pod netip.Addr
 
 	address string // where the request comes from
 	caller  authz.Caller

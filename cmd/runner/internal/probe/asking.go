@@ -6,10 +6,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
@@ -32,6 +34,7 @@ var errTooMuch = errors.New("the backend's answers are longer than 2 MiB or hold
 type asking struct {
 	http.Client
 	transport *http.Transport
+	pod       netip.Addr         // that is asked, the zero Addr for any
 	session   *mcp.ClientSession // nil where none came about
 	bridged   bool
 	// read and values are what was read of all answers.
@@ -40,10 +43,12 @@ type asking struct {
 	last atomic.Pointer[reply]
 }
 
-// begin begins a session by Dial, whatever host is asked for. With an error there is none, and last is why. Let it end.
-func (p *Prober) begin(ctx context.Context) (*asking, error) {
+// begin begins a session by Dial with a pod, whatever host is asked for. With an error there is none, and last is why.
+// Let it end.
+func (p *Prober) begin(ctx context.Context, at netip.Addr) (*asking, error) {
 	// No Proxy: the backend is a neighbour, whatever the environment says.
 	a := &asking{
+		pod:       at,
 		transport: &http.Transport{MaxResponseHeaderBytes: proxy.MaxHeader, DialContext: p.Dial}, bridged: p.Server.Bridged(),
 	}
 	a.last.Store(&reply{})
@@ -80,6 +85,10 @@ func (a *asking) explain(err error) error {
 func (a *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodPost {
 		a.last.Store(&reply{})
+	}
+	if a.pod.IsValid() {
+		request = request.Clone(request.Context())
+		request.Header.Set(protocol.HeaderPod, a.pod.String())
 	}
 	response, err := a.transport.RoundTrip(request)
 	if err != nil {

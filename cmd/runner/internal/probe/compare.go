@@ -161,8 +161,10 @@ func (a arguments) takes(before arguments) bool {
 func (p *Prober) tools(ctx context.Context) (tools map[string]arguments, said conditions.Finding, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime(p.Server))
 	defer cancel()
-	client, err := p.begin(ctx)
+	at := p.place(ctx)
+	client, err := p.begin(ctx, at)
 	defer client.end()
+	p.tried(at, err == nil)
 	if r := client.last.Load(); err != nil && r.barred() {
 		return nil, keptOut(r), nil
 	}

@@ -196,7 +196,7 @@ func TestAServerElsewhereThatWantsAKeyOfCallers(t *testing.T) {
 		if facts, err := s.learn(t.Context()); err == nil || facts.Answers.Reason != "CredentialsRefused" {
 			t.Errorf("HTTP %d: before a caller it says %+v", status, facts.Answers)
 		}
-		s.Heard = time.Now
+		s.Asked = heardAt(time.Now)
 		if facts, err := s.learn(t.Context()); err != nil || facts.Answers.Status != metav1.ConditionTrue {
 			t.Errorf("HTTP %d: after a caller it says %+v", status, facts.Answers)
 		}

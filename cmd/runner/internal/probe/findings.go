@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -53,11 +54,17 @@ func (p *Prober) alive(r *reply) conditions.Finding {
 		return tooMany(of)
 	case p.Server.Remote == nil && r.barred():
 		return keptOut(r)
-	case p.lacksKey(r) && !p.letIn && p.heard(time.Time{}):
+	case p.lacksKey(r) && !p.letIn.Load() && !p.lastAnswer(netip.Addr{}).IsZero():
 		return conditions.True(v1alpha1.ReasonAnswers, of.at+" answers callers and asks for credentials, and was asked "+
 			"without one, so what it offers is not known")
 	}
 	return conditions.Finding{}
+}
+
+// answersCallersAlone is what is said of a server that answers callers, and not the question.
+func answersCallersAlone(run runconfig.Target) conditions.Finding {
+	return conditions.True(v1alpha1.ReasonAnswers, namesOf(run).at+" answers callers, and not the question of the proxy, "+
+		"so what it offers is not known")
 }
 
 // lacksKey reports whether a server elsewhere refuses the runner, which has nothing to present.

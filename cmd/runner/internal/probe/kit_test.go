@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,13 @@ func inMemory(t *testing.T, handler http.Handler) *bench {
 	t.Cleanup(func() { _ = server.Close() })
 	return &bench{Prober: asks(door.Dial)}
 }
+
+// heardAt is what a proxy knows of a backend whose pods are not known apart: when it last answered a call.
+type heardAt func() time.Time
+
+func (heardAt) Pods(context.Context) []netip.Addr  { return nil }
+func (at heardAt) LastAnswer(netip.Addr) time.Time { return at() }
+func (heardAt) LeaveOut([]netip.Addr)              {}
 
 // asks asks until it has an answer.
 func asks(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Prober {
@@ -91,7 +99,9 @@ func proxied(t *testing.T, config target.Config) *bench {
 	t.Cleanup(func() { _ = inside.Close() })
 	return &bench{
 		address: at(t, front).address, config: config,
-		Prober: &Prober{Server: config.Run, Endpoint: to.Endpoint(), Dial: door.Dial},
+		Prober: &Prober{
+			Server: config.Run, Endpoint: to.Endpoint(), Dial: door.Dial, Asked: front.Asked(config.Run.Proxy.Path, false),
+		},
 	}
 }
 

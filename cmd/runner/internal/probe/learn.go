@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -55,13 +56,16 @@ type Prober struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Version is the program's, which servers are told.
 	Version string
-	// Heard is when the server last answered a call of a client, zero for never. Nil is never.
-	Heard func() time.Time
+	// Asked is the backend, nil where no more is known of it.
+	Asked Asked
 
 	// letIn says that the server has answered a question since it is asked, and pause is how long it wanted to be left
-	// alone when it answered last. Ask alone uses them.
-	letIn bool
+	// alone when it answered last.
+	letIn atomic.Bool
 	pause time.Duration
+	// answered is the pod that answered what the backend is, and failed how many were asked in vain.
+	answered netip.Addr
+	failed   int
 	// oneEraSince is when clients of one era alone were served first, in nanoseconds since 1970: 0 where they were not
 	// since the backend is asked.
 	oneEraSince atomic.Int64
@@ -74,8 +78,12 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 		return // nothing reaches the backend
 	}
 	p.oneEraSince.Store(0)
-	p.letIn, p.pause = false, 0
-	told := backend.Facts{}
+	p.pause = 0
+	p.letIn.Store(false)
+	if p.Asked != nil {
+		defer p.Asked.LeaveOut(nil)
+	}
+	told, seen := backend.Facts{}, pods{}
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
 		facts, err := p.learn(ctx)
@@ -90,8 +98,10 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 		case err == nil && partial(facts) && attempt < patience:
 			// Asked for while a pod ended, for example. The lists are not asked for again soon once this has been told.
 		case err == nil:
+			says := p.learned(seen, facts.Answers)
+			facts.Answers = says.finding
 			tell(facts)
-			if !p.watch(ctx, logger, facts, tell) {
+			if !p.watch(ctx, logger, seen, facts, says, tell) {
 				return
 			}
 			told, attempt, began, pause, wait = backend.Facts{}, 0, time.Now(), firstPause, 0
@@ -135,8 +145,10 @@ var errUnreached = errors.New("there is no endpoint")
 func (p *Prober) reached(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime(p.Server))
 	defer cancel()
-	client, err := p.begin(ctx)
+	at := p.place(ctx)
+	client, err := p.begin(ctx, at)
 	defer client.end()
+	p.tried(at, err == nil)
 	if err != nil {
 		r := client.last.Load()
 		if r.refused() && (p.Server.Remote == nil || !r.barred()) || p.lacksKey(r) { // callers may bring a key
@@ -153,17 +165,20 @@ func (p *Prober) reached(ctx context.Context) error {
 func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime(p.Server))
 	defer cancel()
-	client, err := p.begin(ctx)
+	at := p.place(ctx)
+	client, err := p.begin(ctx, at)
 	defer client.end()
 	p.pause = client.last.Load().retry
+	p.tried(at, err == nil)
 	if err != nil {
 		if alive := p.alive(client.last.Load()); alive.Status != "" {
+			p.tried(at, true)
 			return backend.Facts{Answers: alive}, nil
 		}
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
 		return backend.Facts{Answers: unanswered(p.Server, client.last.Load(), err, askTime(p.Server))}, err
 	}
-	p.letIn = true
+	p.letIn.Store(true)
 	hello := client.session.InitializeResult()
 	seen, begun, oneEra := p.agreed(ctx, client)
 	if begun != nil && hello.ServerInfo != nil {

@@ -104,12 +104,12 @@ func TestACallOfAClientIsAsGoodAsAQuestion(t *testing.T) {
 					}
 					return nil
 				})
-				s.Heard = func() time.Time {
+				s.Asked = heardAt(func() time.Time {
 					if now := time.Since(s.began); now >= tc.from && tc.from < tc.to {
 						return s.began.Add(min(now, tc.to).Truncate(10 * time.Second))
 					}
 					return time.Time{}
-				}
+				})
 				s.play(t.Context(), rare*27*time.Second-time.Second) // before the lists are due
 				if !s.within(tc.want...) || len(s.asked) < tc.asked || len(s.asked) > tc.asked+9 {
 					t.Errorf("told %q, want %q; asked %d times, want %d", s.told, tc.want, len(s.asked), tc.asked)
@@ -179,7 +179,7 @@ func TestAServerElsewhereIsAskedOn(t *testing.T) {
 				})
 				s.Server.Remote = &runconfig.Remote{Headers: tc.headers}
 				if tc.called {
-					s.Heard = func() time.Time { return s.began.Add(-time.Minute) }
+					s.Asked = heardAt(func() time.Time { return s.began.Add(-time.Minute) })
 				}
 				s.play(t.Context(), 2*time.Hour)
 				if !s.within(tc.want...) || !strings.Contains(s.last.Answers.Message, tc.says) {

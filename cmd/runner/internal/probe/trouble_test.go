@@ -20,10 +20,9 @@ import (
 // TestWhatBecomesOfABackendThatHasAnswered: through the proxy, whatever era the backend speaks and wherever it is, the
 // reason is told, and once it answers again that is.
 func TestWhatBecomesOfABackendThatHasAnswered(t *testing.T) {
-	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	page := answer(http.StatusOK, "Content-Type", "text/html", "<p>")
 	for name, tc := range map[string]trouble{
-		"it hangs":            {hangs, "NotAnswering", "within 3s"},
+		"it hangs":            {http.HandlerFunc(hangs), "NotAnswering", "within 3s"},
 		"it fails":            {plain(http.StatusServiceUnavailable), "NotAnswering", "with HTTP 503"},
 		"it breaks":           {http.HandlerFunc(breaks), "NotAnswering", "it broke the connection off"},
 		"it is a page":        {page, "NotMCP", "answers, but not MCP"},
@@ -101,6 +100,11 @@ func (tc trouble) befalls(t *testing.T, s *bench, asked *counts, troubled *atomi
 	if facts = next(); facts.Answers != answers(s.Server) {
 		t.Errorf("of one that answers again it tells %+v", facts)
 	}
+}
+
+func hangs(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
+	<-r.Context().Done()
 }
 
 func breaks(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }

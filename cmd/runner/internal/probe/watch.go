@@ -5,14 +5,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
+	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -66,39 +69,33 @@ func (w watching) pause(failed bool) time.Duration {
 	return period - time.Duration(rand.Int64N(int64(period/10)+1)) //nolint:gosec // nobody gains by guessing it
 }
 
+// waits is the same for one that wants to be left alone for a time.
+func (w watching) waits(failed bool, retry time.Duration) time.Duration {
+	return max(w.pause(failed), min(retry, rare*w.period))
+}
+
 // watch asks a backend that has answered for as long as it runs: pods that are ready may hang, or answer something else
 // than MCP. It returns whether the backend answers again after something else was told, with what was told first being
-// known; else it ends with ctx, or at once where nothing is to be asked.
+// known and told; else it ends with ctx, or at once where nothing is to be asked.
 //
-// A call of a client that was answered since the last question is as good as one: none is sent then, but that for the
-// lists. The question is server/discover, which costs a modern backend nothing. For a legacy one the proxy asks for a
-// ping in the session that it holds for the runner, and begins another only where the backend does not know that one
-// any more.
+// Each pod is asked. A call of a client that a pod answered since its last question is as good as one: none is sent
+// then, but that for the lists. The question is server/discover, which costs a modern backend nothing. For a legacy one
+// the proxy asks for a ping in the session that it holds for the runner at that pod, and begins another only where the
+// pod does not know that one any more.
 func (p *Prober) watch(
-	ctx context.Context, logger *slog.Logger, known backend.Facts, tell func(backend.Facts),
+	ctx context.Context, logger *slog.Logger, seen pods, known backend.Facts, told verdict, tell func(backend.Facts),
 ) (again bool) {
 	set := watchingOf(p.Server)
 	if set.period == 0 {
 		return false
 	}
+	began := time.Now()
 	w := &watch{
-		log: logger, tell: tell, failures: set.failures, works: answers(p.Server), busy: tooMany(namesOf(p.Server)),
-		alone: conditions.True(v1alpha1.ReasonAnswers, namesOf(p.Server).at+" answers callers, and not the question of the "+
-			"proxy, so what it offers is not known"),
-		known: known, told: known.Answers,
+		prober: p, set: set, log: logger, tell: tell, pods: seen, known: known, told: told,
+		listed: began, first: began.Add(set.waits(false, p.pause)),
 	}
-	asked, pause := time.Now(), func() time.Duration {
-		return max(set.pause(w.failed > 0 || w.isDown()), min(p.pause, rare*set.period))
-	}
-	for n := 1; p.rest(ctx, pause(), asked, w.isDown()); n++ {
-		since := asked
-		asked = time.Now()
-		if n%rare != 0 && p.heard(since) {
-			p.pause = 0
-			w.heard()
-			continue
-		}
-		if facts := p.once(ctx, set.within, n%rare == 0); ctx.Err() == nil && w.found(facts) {
+	for w.rest(ctx) {
+		if w.round(ctx, time.Now()) {
 			return true
 		}
 	}
@@ -107,83 +104,134 @@ func (p *Prober) watch(
 
 // watch is what is told of a backend that has answered.
 type watch struct {
-	log  *slog.Logger
-	tell func(backend.Facts)
-	// failures are how many in a row have no answer, or not that of before, until it is told.
-	failures int32
-	// works, busy and alone are what is said of one that answers, that wants to be asked less often, and that answers
-	// callers alone.
-	works, busy, alone conditions.Finding
-	// refuses is the reason for which that one does not answer the question.
-	refuses string
+	prober *Prober
+	set    watching
+	log    *slog.Logger
+	tell   func(backend.Facts)
+	pods   pods
 	// known is what was told of it first, and told the finding that was told last.
 	known backend.Facts
-	told  conditions.Finding
-	// failed is how many questions in a row had no such answer. Doubts says that it was told of the first of them: what
-	// was told before counts no more then against what another proxy tells.
-	failed int32
+	told  verdict
+	// doubts says that it was told that no pod has answered the last question: what was told before counts no more then
+	// against what another proxy tells.
 	doubts bool
+	// listed is when the lists were asked for, and first when the first question of this watch is due.
+	listed, first time.Time
 }
 
-func (w *watch) isDown() bool { return w.told.Status != metav1.ConditionTrue }
+// mostAsked is how many pods are asked in a period: of more, in turn.
+const mostAsked = 16
 
-// heard takes note of a client's call that was answered.
-func (w *watch) heard() {
-	if reason := w.told.Reason; w.isDown() && reason != v1alpha1.ReasonNotAnswering {
-		w.says(w.alone) // what is wrong may be the question, and is so still
-		w.refuses = reason
-	} else if w.isDown() {
-		w.says(w.works)
+// inTurn is how long a pod waits that would wait so long if it were among few.
+func (w *watch) inTurn(wait time.Duration) time.Duration {
+	return wait * time.Duration(1+(len(w.pods)-1)/mostAsked)
+}
+
+// round asks the pods of which a question is due. It reports whether the backend has to be asked what it is.
+func (w *watch) round(ctx context.Context, now time.Time) (again bool) {
+	p := w.prober
+	asked, facts := w.due(now, p.places(ctx)), backend.Facts{}
+	lister := w.lister(now, asked)
+	var answered *pod
+	found, asking := make([]question, len(asked)), sync.WaitGroup{}
+	for i, pod := range asked {
+		if pod != lister && p.heard(pod) {
+			found[i].heard = true
+			continue
+		}
+		asking.Go(func() { found[i] = p.once(ctx, pod.at, w.set.within, pod == lister) })
 	}
-	w.stays()
+	asking.Wait()
+	if ctx.Err() != nil {
+		return false
+	}
+	for i, pod := range asked {
+		if pod.asked = now; found[i].heard {
+			pod.heard(p.Server)
+		} else if pod.found(p.Server, found[i].facts.Answers, w.set.failures, w.log) {
+			answered = pod
+		}
+		wait := w.set.waits(pod.failed > 0 || !pod.isUp(), found[i].retry)
+		if pod.failed == 0 || !pod.isUp() { // else it is soon to be known whether it is out
+			wait = w.inTurn(wait)
+		}
+		pod.next = now.Add(wait)
+		if pod == lister {
+			facts, w.listed = found[i].facts, now
+		}
+	}
+	if p.Asked != nil {
+		p.Asked.LeaveOut(w.pods.down())
+	}
+	if again = w.concludes(answered != nil, facts); again {
+		p.answered = answered.at
+	}
+	return again
 }
 
-// found takes note of what a question found. It reports whether the backend has to be asked what it is.
-func (w *watch) found(facts backend.Facts) (again bool) {
-	found := facts.Answers
-	isUp := found.Status == metav1.ConditionTrue
+// due are the pods that are to be asked now, of those that there are.
+func (w *watch) due(now time.Time, there []netip.Addr) (due []*pod) {
+	is := w.told.base
+	w.pods.keep(there, func(at netip.Addr) *pod { return &pod{at: at, is: is, asked: w.listed, next: w.first} })
+	for _, at := range there {
+		if pod := w.pods[at]; !pod.next.After(now) || !pod.isUp() && w.prober.heard(pod) {
+			due = append(due, pod)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *pod) int { return a.asked.Compare(b.asked) })
+	if len(due) > mostAsked {
+		for _, pod := range due[mostAsked:] {
+			pod.next = now.Add(w.set.pause(false))
+		}
+		due = due[:mostAsked]
+	}
+	return due
+}
+
+// lister is the pod that is asked for the lists, nil where they are not due: the same one as long as it answers.
+func (w *watch) lister(now time.Time, asked []*pod) *pod {
+	if now.Sub(w.listed) < rare*w.set.period*9/10 {
+		return nil
+	}
+	for _, pod := range asked {
+		if pod.at == w.prober.answered {
+			return pod
+		}
+	}
+	for _, pod := range asked {
+		if pod.isUp() {
+			return pod
+		}
+	}
+	return nil
+}
+
+// concludes tells what follows for the whole backend from what was found of pods, and of what one offers. Answered says
+// that one has answered a question as MCP has it. It reports whether the backend has to be asked what it is.
+func (w *watch) concludes(answered bool, facts backend.Facts) (again bool) {
+	now := w.pods.verdict(w.prober.Server, w.told)
+	works := answers(w.prober.Server)
 	switch {
-	case found.Reason == "": // nothing can be known
-		w.failed = 0
-	case found == w.works && (w.told != found || len(w.known.ProtocolVersions) == 0):
+	case answered && now.base == works && (w.told.base != works || len(w.known.ProtocolVersions) == 0):
 		return true
-	case found == w.told, !isUp && found.Reason == w.refuses,
-		isUp && !w.isDown() && (w.told != w.works || found == w.busy):
-		// One that lets the runner in as little as before may say so in other words.
-		w.stays()
-		w.counts(facts)
-	case isUp && w.isDown():
-		w.says(found)
-	default:
-		if w.failed++; w.failed < w.failures {
-			if !w.doubts && !w.isDown() {
-				w.doubts = true
-				w.tell(backend.Facts{})
-			}
-			return false
+	case now != w.told:
+		w.told, w.doubts = now, false
+		w.tell(backend.Facts{Answers: now.finding})
+	case !w.isDown() && w.pods.allFail():
+		if !w.doubts {
+			w.doubts = true
+			w.tell(backend.Facts{})
 		}
-		if !isUp {
-			w.log.Info("the backend does not answer MCP any more", "detail", found.Message)
-		}
-		w.says(found)
+		return false
+	case w.doubts:
+		w.doubts = false
+		w.tell(backend.Facts{Answers: w.told.finding})
 	}
+	w.counts(facts)
 	return false
 }
 
-// says tells another finding.
-func (w *watch) says(found conditions.Finding) {
-	w.told, w.failed, w.doubts, w.refuses = found, 0, false, ""
-	w.tell(backend.Facts{Answers: found})
-}
-
-// stays takes note that all is as it was told.
-func (w *watch) stays() {
-	w.failed = 0
-	if w.doubts {
-		w.doubts = false
-		w.tell(backend.Facts{Answers: w.told})
-	}
-}
+func (w *watch) isDown() bool { return w.told.finding.Status != metav1.ConditionTrue }
 
 // counts tells what the backend offers where that was asked for and is not what it was.
 func (w *watch) counts(facts backend.Facts) {
@@ -193,22 +241,20 @@ func (w *watch) counts(facts backend.Facts) {
 	now.Prompts, now.Resources = cmp.Or(facts.Prompts, now.Prompts), cmp.Or(facts.Resources, now.Resources)
 	if !reflect.DeepEqual(now, w.known) {
 		w.known = now
-		now.Answers = w.told
+		now.Answers = w.told.finding
 		w.tell(now)
 	}
 }
 
-// heard reports whether a call of a client has been answered since.
-func (p *Prober) heard(since time.Time) bool { return p.Heard != nil && p.Heard().After(since) }
-
 // restLook is how often it is looked whether a call has been answered, where that is news.
 const restLook = time.Second
 
-// rest waits for so long, or until a call was answered, where that is news. It is false once ctx ends.
-func (p *Prober) rest(ctx context.Context, wait time.Duration, since time.Time, isNews bool) bool {
-	for end := time.Now().Add(wait); ; {
-		left := time.Until(end)
-		if isNews {
+// rest waits until a question is due, or until a pod that was out has answered a call. It is false once ctx ends.
+func (w *watch) rest(ctx context.Context) bool {
+	for {
+		due, isOut := w.next()
+		left := time.Until(due)
+		if isOut {
 			left = min(left, restLook)
 		}
 		select {
@@ -216,39 +262,69 @@ func (p *Prober) rest(ctx context.Context, wait time.Duration, since time.Time, 
 		case <-ctx.Done():
 			return false
 		}
-		if !time.Now().Before(end) || isNews && p.heard(since) {
+		if !time.Now().Before(due) || w.isNews() {
 			return true
 		}
 	}
 }
 
-// once asks one question, and for the lists where that is due. The finding is what BackendAnswers is to say, zero where
-// nobody was asked.
-func (p *Prober) once(ctx context.Context, within time.Duration, lists bool) (facts backend.Facts) {
+// next is when a question is due, and whether a pod is out.
+func (w *watch) next() (due time.Time, isOut bool) {
+	due = w.first
+	for i, pod := range slices.Collect(maps.Values(w.pods)) {
+		if isOut = isOut || !pod.isUp(); i == 0 || pod.next.Before(due) {
+			due = pod.next
+		}
+	}
+	return due, isOut
+}
+
+// isNews reports whether a pod that is out has answered a call.
+func (w *watch) isNews() bool {
+	for _, pod := range w.pods {
+		if !pod.isUp() && w.prober.heard(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// question is what one has found.
+type question struct {
+	// heard says that none was sent, since a call was answered.
+	heard bool
+	facts backend.Facts
+	// retry is how long the pod wants to be left alone.
+	retry time.Duration
+}
+
+// once asks a pod one question, and for the lists where that is due. The finding is what BackendAnswers would say of it
+// alone, zero where nobody was asked.
+func (p *Prober) once(ctx context.Context, at netip.Addr, within time.Duration, lists bool) (q question) {
 	whole, end := context.WithTimeout(ctx, askTime(p.Server))
 	defer end()
 	ctx, cancel := context.WithTimeout(whole, within)
 	defer cancel()
-	client, err := p.begin(ctx)
+	client, err := p.begin(ctx, at)
 	defer client.end()
 	r := client.last.Load()
-	p.pause = r.retry
+	q.retry = r.retry
 	if err != nil {
-		if facts.Answers = p.alive(r); facts.Answers.Status == "" {
-			facts.Answers = unanswered(p.Server, r, client.explain(errors.Join(err, ctx.Err())), within)
+		if q.facts.Answers = p.alive(r); q.facts.Answers.Status == "" {
+			q.facts.Answers = unanswered(p.Server, r, client.explain(errors.Join(err, ctx.Err())), within)
 		}
-		if facts.Answers.Status == metav1.ConditionUnknown {
-			facts.Answers = conditions.Finding{}
+		if q.facts.Answers.Status == metav1.ConditionUnknown {
+			q.facts.Answers = conditions.Finding{}
 		}
-		return facts
+		return q
 	}
-	p.letIn = true
-	facts.Answers = answers(p.Server)
+	p.letIn.Store(true)
+	q.facts.Answers = answers(p.Server)
 	if hello := client.session.InitializeResult(); lists {
-		client.count(whole, hello.Capabilities, &facts)
+		client.count(whole, hello.Capabilities, &q.facts)
 		if p.Server.Remote != nil {
-			facts.Server = serverOf(hello)
+			q.facts.Server = serverOf(hello)
 		}
 	}
-	return facts
+	return q
 }

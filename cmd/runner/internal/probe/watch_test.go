@@ -29,10 +29,6 @@ func TestABackendThatHasAnsweredIsAskedOn(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "b", Version: "1"}, nil)
 	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
-	hangs := func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not seen
-		<-r.Context().Done()
-	}
 	refuses := func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, time.Now().String())

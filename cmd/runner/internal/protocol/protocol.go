@@ -46,6 +46,10 @@ const HeaderCaller = "Freehold-Caller"
 // with spaces between them. The proxy removes it from requests of clients. A bridge that refuses has it in its answer.
 const HeaderProxy = "Freehold-Proxy"
 
+// HeaderPod names the pod of the backend to which a question of the proxy's own goes. It leaves no process: of clients
+// nobody reads it.
+const HeaderPod = "Freehold-Pod"
+
 // OwnClient is the name of the client as which a proxy itself asks its backend. A bridge begins no session with a
 // server for that alone.
 const OwnClient = "freehold-runner"

@@ -61,6 +61,9 @@ func (t *target) why(flight *flight, err error) *jsonrpc.Fault {
 	if to == nil {
 		return errNoUpstream
 	}
+	if to.pods != nil && to.pods.isOneOfSeveral(flight.route.only) {
+		return noAnswer(to, err) // the others are no worse for it
+	}
 	return t.unreached(to, err)
 }
 
@@ -69,16 +72,21 @@ func nothingWithoutKey(reason string, err error) *jsonrpc.Fault {
 		err).Because(reason, err.Error())
 }
 
-// unreached is what the client is told of an upstream that gives no answer.
+// unreached is what the client is told of an upstream that gives no answer, of which note is taken.
 func (t *target) unreached(to *Upstream, err error) *jsonrpc.Fault {
-	var refusal *remote.Refusal
-	if errors.As(err, &refusal) {
+	// One that starts is asked by the runner, which tells why it does not answer.
+	if _, refused := errors.AsType[*remote.Refusal](err); !refused && to.answered.Load() &&
+		to.unreachable.CompareAndSwap(false, true) {
+		t.config.Log.Warn("the backend does not answer", "backend", to.Host(), "error", err)
+	}
+	return noAnswer(to, err)
+}
+
+// noAnswer is the same where nothing is noted.
+func noAnswer(to *Upstream, err error) *jsonrpc.Fault {
+	if refusal, refused := errors.AsType[*remote.Refusal](err); refused {
 		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal).
 			Because(refusal.Reason, refusal.Message)
-	}
-	// One that starts is asked by the runner, which tells why it does not answer.
-	if to.answered.Load() && to.unreachable.CompareAndSwap(false, true) {
-		t.config.Log.Warn("the backend does not answer", "backend", to.Host(), "error", err)
 	}
 	host, reason, why := to.Host(), v1alpha1.ReasonNotAnswering, remote.Why(err)
 	if errors.Is(err, errNoPods) {

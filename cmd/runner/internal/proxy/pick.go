@@ -109,6 +109,9 @@ func (t *target) switchTo(upstreams *Upstreams) {
 	}
 	if before.Active != nil && before.Active.lane != upstreams.Active.lane {
 		s.pause = 0
+		if upstreams.Active.pods != nil {
+			upstreams.Active.pods.leaveOut(nil) // whoever asked it may have asked another one since
+		}
 		// It has been ready for long enough to get the calls: what finds nobody there waits, as for a pod that is replaced,
 		// until every node has heard of it.
 		upstreams.Active.dialer.Present.Store(true)

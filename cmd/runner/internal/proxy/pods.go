@@ -60,6 +60,9 @@ type pods struct {
 	tried  time.Time           // when it was last asked
 	failed error               // why there is no answer, nor one that is new enough
 	turn   int
+	// answered is when each last answered a call, of those that are known; out are those that do not answer.
+	answered map[netip.Addr]time.Time
+	out      map[netip.Addr]bool
 }
 
 func newPods(hostport string) *pods {
@@ -148,6 +151,7 @@ func (p *pods) learn(found []netip.Addr) {
 	if len(p.last.ports) > 0 {
 		p.known = slices.SortedFunc(maps.Keys(p.last.ports), netip.Addr.Compare)
 	}
+	maps.DeleteFunc(p.answered, func(pod netip.Addr, _ time.Time) bool { return !slices.Contains(p.known, pod) })
 	before = slices.AppendSeq(slices.Clone(before), maps.Keys(p.ports))
 	if p.ports != nil || p.last.ports != nil {
 		p.ports = ports
@@ -249,21 +253,74 @@ func (p *pods) since(age time.Duration) (known []netip.Addr, asked bool, err err
 	return p.known, !p.at.IsZero() && p.now().Sub(p.tried) < age, nil
 }
 
-// next are the pods in the order in which a request without a session tries them:
-// another one first each time.
-func (p *pods) next(ctx context.Context, age time.Duration) ([]netip.Addr, error) {
+// next are the pods in the order in which a request without a session tries them: another one first each time. Those
+// that do not answer get none, unless none does; only, if it is one, gets the request alone.
+func (p *pods) next(ctx context.Context, age time.Duration, only netip.Addr) ([]netip.Addr, error) {
 	known, err := p.list(ctx, age)
-	if err == nil && len(known) == 0 {
-		err = errNoPods
-	}
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	isOut := func(pod netip.Addr) bool { return p.out[pod] }
+	switch {
+	case only.IsValid() && slices.Contains(known, only):
+		return []netip.Addr{only}, nil
+	case only.IsValid():
+		return nil, errNoPods
+	case len(p.out) > 0 && !all(known, isOut):
+		known = slices.DeleteFunc(slices.Clone(known), isOut)
+	}
+	if len(known) == 0 {
+		return nil, errNoPods
+	}
 	p.turn++
 	first := p.turn % len(known)
-	p.mu.Unlock()
 	return slices.Concat(known[first:], known[:first]), nil
+}
+
+func all(pods []netip.Addr, is func(netip.Addr) bool) bool {
+	return !slices.ContainsFunc(pods, func(pod netip.Addr) bool { return !is(pod) })
+}
+
+// choose reports whether it matters to which pod a request goes that any could take.
+func (p *pods) choose(only netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.known) > 1 && (only.IsValid() || len(p.out) > 0)
+}
+
+// isOneOfSeveral reports whether a request is for one pod, and there are others.
+func (p *pods) isOneOfSeveral(only netip.Addr) bool { return only.IsValid() && p.choose(only) }
+
+// leaveOut has what begins go to others than these, as long as there are others.
+func (p *pods) leaveOut(out []netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out = nil
+	for _, pod := range out {
+		if p.out == nil {
+			p.out = map[netip.Addr]bool{}
+		}
+		p.out[pod] = true
+	}
+}
+
+// noteAnswer notes that a pod has answered a call.
+func (p *pods) noteAnswer(pod netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answered == nil {
+		p.answered = map[netip.Addr]time.Time{}
+	}
+	p.answered[pod] = time.Now()
+}
+
+// lastAnswer is when a pod last answered a call, zero for never, and whether it is the only one.
+func (p *pods) lastAnswer(pod netip.Addr) (at time.Time, isOnly bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answered[pod], len(p.known) == 1
 }
 
 // missing is how soon the resolver is asked again for a pod that is not known.

@@ -29,6 +29,8 @@ type route struct {
 	// pod keeps the session, and is called there; the zero AddrPort leaves the choice to the transport, or is for a
 	// server elsewhere.
 	pod netip.AddrPort
+	// only is the pod to which a question of the process's own goes that has no session; the zero Addr for any.
+	only netip.Addr
 	// begins says that the request may begin a session: any pod would do. opens says that
 	// this is one of the transport HTTP+SSE, and sse that the query names such a session.
 	begins, opensSSE, sse bool
@@ -62,7 +64,7 @@ func (t *target) route(on *lane) pipeline.Stage {
 // findRoute finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
 func (t *target) findRoute(r *http.Request, to *Upstream, internal bool) (found route, fault *jsonrpc.Fault) {
-	if found.to = to; t.config.Keys == nil {
+	if found.to, found.only = to, pipeline.Of(r.Context()).Pod; t.config.Keys == nil {
 		return found, nil
 	}
 	ids, sse := sessionIDs(r, internal)

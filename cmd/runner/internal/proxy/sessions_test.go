@@ -136,6 +136,7 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
+	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(
 		map[string]string{"pod": p.address.String(), "method": r.Method, "own": id, "body": string(body)})
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -254,10 +255,13 @@ func (t *target) secondFlight(next http.Handler) http.Handler {
 // IsOwn reports whether a request is the process's own, by its context.
 func IsOwn(ctx context.Context) bool { return flightOf(ctx).inside }
 
-// insider says that a request is the process's own.
+// insider says that a request is the process's own, and to which pod it goes.
 func insider(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flightOf(r.Context()).inside = true
+		if pod, err := netip.ParseAddr(r.Header.Get(protocol.HeaderPod)); err == nil {
+			pipeline.Of(r.Context()).Pod = pod
+		}
 		next.ServeHTTP(w, r)
 	})
 }

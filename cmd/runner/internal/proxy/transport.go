@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"syscall"
 	"time"
 
@@ -28,8 +29,8 @@ const (
 )
 
 // RoundTrip sends a request on a connection that is young enough, to the pod of its session, to one of the pods where
-// it may begin a session, or else to the Service. It dials again where a connection was refused, since the next one may
-// lead to another pod.
+// it may begin a session, or else to the Service, which does not know of pods that are left out. It dials again where a
+// connection was refused, since the next one may lead to another pod.
 func (u *Upstream) RoundTrip(request *http.Request) (*http.Response, error) {
 	// What a backend says before its answer is for nobody. ReverseProxy would pass it on without a look at it, and forget
 	// with it what the proxy has said.
@@ -55,11 +56,11 @@ func (u *Upstream) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (u *Upstream) send(request *http.Request, f *flight) (*http.Response, error) {
-	if f.route.begins && u.pods != nil {
-		return u.toAnyPod(request, f)
-	}
-	if f.route.pod.IsValid() {
+	switch {
+	case f.route.pod.IsValid():
 		request.URL.Host = u.pods.addressOf(f.route.pod).String()
+	case u.pods != nil && (f.route.begins || u.pods.choose(f.route.only)):
+		return u.toAnyPod(request, f)
 	}
 	return u.young().RoundTrip(request)
 }
@@ -73,7 +74,7 @@ func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, e
 	}
 	end, age, present := time.Now().Add(u.dialer.Patience), freshPods, u.dialer.Present.Load()
 	for pause := remote.FirstPause; ; pause = min(2*pause, remote.LastPause) {
-		pods, err := u.pods.next(request.Context(), age)
+		pods, err := u.pods.next(request.Context(), age, f.route.only)
 		for _, pod := range pods {
 			for _, address := range u.pods.candidates(pod) {
 				f.began, request.URL.Host = address, address.String()
@@ -89,8 +90,9 @@ func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, e
 			}
 		}
 		age = missing
-		if !u.dialer.Present.Load() || time.Now().Add(pause).After(end) {
-			if present {
+		isGone := f.route.only.IsValid() && errors.Is(err, errNoPods)
+		if isGone || !u.dialer.Present.Load() || time.Now().Add(pause).After(end) {
+			if present && !u.pods.isOneOfSeveral(f.route.only) { // of the others nothing is known by that
 				u.dialer.Present.Store(false)
 			}
 			body.release()
@@ -110,7 +112,7 @@ func (u *Upstream) toAnyPod(request *http.Request, f *flight) (*http.Response, e
 func (l *lane) dialPod(ctx context.Context, network string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime) // the resolver may name pods that have gone
 	defer cancel()
-	pods, err := l.pods.next(ctx, missing)
+	pods, err := l.pods.next(ctx, missing, netip.Addr{})
 	for _, pod := range pods {
 		for _, address := range l.pods.candidates(pod) {
 			var conn net.Conn

@@ -1,14 +1,12 @@
 package proxy
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
 // use is what clients have of a content.
@@ -57,25 +55,10 @@ func (f *flight) leaveUse() {
 func (f *flight) heard() {
 	if f.use != nil && f.replied.Load() {
 		f.use.answered.Store(time.Now().UnixNano())
+		if pod := f.pod(); pod.IsValid() && f.route.to.pods != nil {
+			f.route.to.pods.noteAnswer(pod.Addr())
+		}
 	}
-}
-
-// LastAnswer is when the backend of the target at a path last answered a client's call: that of the process's own
-// content where own is set and calls reach that, else that of the content which gets the calls. It is zero for never.
-func (p *Proxy) LastAnswer(path string, own bool) time.Time {
-	t := p.targets[path]
-	upstreams := t.upstreams.Load()
-	to := upstreams.Active
-	if own {
-		to = cmp.Or(upstreams.of(session.Content(t.config.Own)), to)
-	}
-	if to == nil {
-		return time.Time{}
-	}
-	if at := to.use.answered.Load(); at > 0 {
-		return time.Unix(0, at)
-	}
-	return time.Time{}
 }
 
 // told is the use of an upstream's content.

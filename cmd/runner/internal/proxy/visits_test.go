@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -77,7 +78,8 @@ func TestWhenTheBackendLastAnsweredACall(t *testing.T) {
 			if err := b.server.Shutdown(t.Context()); err != nil { // the call has ended
 				t.Fatal(err)
 			}
-			if at := b.proxy.LastAnswer("/mcp", false); !at.IsZero() != tc.want || b.proxy.LastAnswer("/mcp", true) != at {
+			if at := b.proxy.Asked("/mcp", false).LastAnswer(netip.Addr{}); !at.IsZero() != tc.want ||
+				b.proxy.Asked("/mcp", true).LastAnswer(netip.Addr{}) != at {
 				t.Errorf("the backend answered at %v", at)
 			}
 		})

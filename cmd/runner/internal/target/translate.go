@@ -26,7 +26,7 @@ func (t *Target) translate(
 			probeTime = era.BridgePatience
 		}
 		return era.New(era.Config{
-			Caller:     func(r *http.Request) string { return identity(r, loggedIn, trusts) },
+			Caller:     func(r *http.Request) string { return ofPod(r) + identity(r, loggedIn, trusts) },
 			Credential: func(name string) bool { return credential(name, trusts) },
 			Content:    t.runsAt(to),
 			Own:        func(r *http.Request) bool { return proxy.IsOwn(r.Context()) },
@@ -35,6 +35,14 @@ func (t *Target) translate(
 			Log:        log,
 		}, next, send)
 	}
+}
+
+// ofPod has a question to one pod share no session with another pod's, nor with a client's call.
+func ofPod(r *http.Request) string {
+	if pod := pipeline.Of(r.Context()).Pod; pod.IsValid() {
+		return pod.String() + " "
+	}
+	return ""
 }
 
 // ofTheWay are forwarding headers that say where a call comes from and by which way, which may be new with each
