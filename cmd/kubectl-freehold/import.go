@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,19 +14,27 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/conversion"
+	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/formats"
+	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/images"
 )
 
-const aboutImport = `Read MCP servers and configurations of ToolHive, kmcp or mcp-lifecycle-operator
-from files or from the cluster, and print Freehold's objects with the same
-meaning as YAML. Nothing is written to the cluster.
+const aboutImport = `Read what runs elsewhere, and print Freehold's objects with the same meaning
+as YAML: files of clients as Claude, Cursor and VS Code, descriptions of the MCP
+registry, compose files, and objects of ToolHive, kmcp, kagent, litellm-operator
+and mcp-lifecycle-operator from files or from the cluster. Nothing is written to
+the cluster.
 
 A comment above each object names every field that has no equal, with its value
 and what to write instead, and what the API server or Freehold would not accept.
-A server that loses a field which kept callers out, or has one that import does
-not know, has spec.suspend: true; so has each server that names a configuration
+Secrets are not printed: a Secret with empty keys stands in their place. A server
+that loses a field which kept callers out, or has one that import does not know,
+has spec.suspend: true; so has each server that names a configuration
 with such a field. If none of those read names it, the spec of the configuration
 is in a comment, and a person has to complete it. So import a configuration together with
 the servers that name it. docs/import.md has the table of all fields.
+
+Images are asked what they run: from their registry, with the login of your
+docker. --images=never asks nobody, --images=archive:FILE reads a file.
 
 With --adopt clients keep their URL, and the two operators never serve at once:
 --adopt=prepare prints the servers suspended, and --adopt=switch, once the other
@@ -35,17 +44,22 @@ out stays suspended in both: before you delete the other operator's objects,
 prepare what replaces that field, then remove spec.suspend from what switch
 prints. docs/import.md has the steps.
 
-Objects of other kinds, and files without any, are named on the standard error
-and left out. The exit code is 2 if nothing could be imported, or a file could
-not be read.`
+A line on the standard error says of each object whether it is complete. Objects
+of other kinds, and files without any, are named there and left out. The exit
+code is 0 if all objects are complete, 1 if a person has something to complete,
+and 2 if nothing could be imported, or a file could not be read.`
 
 func (c *cli) importing() *cobra.Command {
 	files, everywhere, adopt := []string{}, false, ""
+	ask, platform := "ask", "linux/amd64"
 	cmd := &cobra.Command{
 		Use:   "import (-f FILE | KIND.GROUP [NAME])",
-		Short: "Print the objects of another operator as Freehold's",
+		Short: "Print what runs elsewhere as Freehold's objects",
 		Long:  aboutImport,
-		Example: `  # Files and folders
+		Example: `  # The servers of a client
+  kubectl freehold import -f .mcp.json
+
+  # Files and folders
   kubectl freehold import -f servers/
 
   # A pipe
@@ -65,40 +79,65 @@ func (c *cli) importing() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			found, err := c.toImport(files, everywhere, args)
-			if len(found) == 0 && err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by := conversion.Options{Stage: conversion.Stage(adopt)}
+			var err error
+			if by.Images, err = imagesBy(ask, platform); err != nil {
 				return err
 			}
-			return errors.Join(c.printImported(found, conversion.Stage(adopt)), err)
+			found, err := c.toImport(files, everywhere, args)
+			by.Entries = found.Entries
+			if len(found.Objects)+len(found.Entries) == 0 && err != nil {
+				return err
+			}
+			return errors.Join(c.printImported(cmd.Context(), found.Objects, by), err)
 		},
 	}
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "files or folders to read, - for the standard input")
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "read the objects of all namespaces")
 	cmd.Flags().StringVar(&adopt, "adopt", "", "take the place of running workloads: prepare or switch")
+	cmd.Flags().StringVar(&ask, "images", ask,
+		"ask registries what images say, with your login: ask, never or archive:FILE")
+	cmd.Flags().StringVar(&platform, "platform", platform,
+		"the platform of the cluster's nodes, of which images are asked for")
 	return cmd
 }
 
-func (c *cli) toImport(files []string, everywhere bool, args []string) ([]*unstructured.Unstructured, error) {
+// toImport reads files, or objects of the cluster.
+func (c *cli) toImport(files []string, everywhere bool, args []string) (formats.Found, error) {
 	if len(files) > 0 {
-		builder := resource.NewLocalBuilder().Unstructured().ContinueOnError().Flatten()
-		if len(files) == 1 && files[0] == "-" {
-			return all(builder.Stream(c.In, "the standard input").Do())
-		}
-		return all(builder.FilenameParam(false, &resource.FilenameOptions{Filenames: files, Recursive: true}).Do())
+		found := formats.Files(files, c.In)
+		return found, errors.Join(found.Errs...)
 	}
 	namespace, err := c.namespace()
 	if err != nil {
-		return nil, err
+		return formats.Found{}, err
 	}
-	return all(resource.NewBuilder(c.flags).Unstructured().NamespaceParam(namespace).DefaultNamespace().AllNamespaces(
+	objects, err := all(resource.NewBuilder(c.flags).Unstructured().NamespaceParam(namespace).DefaultNamespace().AllNamespaces(
 		everywhere).
 		RequestChunksOf(pageSize).ResourceTypeOrNameArgs(true, args...).Flatten().Do())
+	return formats.Found{Objects: objects}, err
 }
 
-func (c *cli) printImported(found []*unstructured.Unstructured, stage conversion.Stage) error {
-	imported, left := 0, false
-	for _, outcome := range conversion.Run(found, stage) {
+// imagesBy is how images are read, nil for not at all.
+func imagesBy(ask, platform string) (conversion.Images, error) {
+	file, archived := strings.CutPrefix(ask, "archive:")
+	switch {
+	case archived:
+		return images.Archive(file), nil
+	case ask == "never":
+		return nil, nil
+	case ask != "ask":
+		return nil, fmt.Errorf("--images is %q: write ask, never or archive:FILE", ask)
+	}
+	return images.Registry(platform)
+}
+
+// printImported prints what objects and entries become, and a line of each on the standard error. It returns errWrong
+// where a person has something to complete.
+func (c *cli) printImported(ctx context.Context, found []*unstructured.Unstructured, by conversion.Options) error {
+	imported, left, open := 0, false, false
+	for _, outcome := range conversion.Run(ctx, found, by) {
 		if outcome.Err != nil {
 			left = true
 			fmt.Fprintf(c.ErrOut, "left out: %s: %v\n", safe(title(outcome.Source)), outcome.Err)
@@ -107,16 +146,37 @@ func (c *cli) printImported(found []*unstructured.Unstructured, stage conversion
 			if err := printImported(c.Out, result); err != nil {
 				return err
 			}
+			fmt.Fprintln(c.ErrOut, oneLine(summary(result)))
+			open = open || result.Open
 			imported++
 		}
 	}
 	if left {
-		fmt.Fprintln(c.ErrOut, "The kinds that can be imported are "+conversion.Known())
+		fmt.Fprintf(c.ErrOut, "What can be imported: %s; %s\n", formats.Known(), conversion.Known())
 	}
-	if imported == 0 {
+	switch {
+	case imported == 0:
 		return errors.New("nothing could be imported")
+	case open:
+		return errWrong
 	}
 	return nil
+}
+
+// summary is a result in one line.
+func summary(result conversion.Result) string {
+	if result.Object == nil {
+		return "left out: " + result.From + ": " + result.Remarks[0]
+	}
+	u := unstructured.Unstructured{Object: result.Object}
+	state := "complete"
+	switch {
+	case result.Open:
+		state = "to be completed: see the comments above it"
+	case len(result.Remarks) > 0:
+		state = "complete; the comments above it say what differs"
+	}
+	return title(&u) + ": " + state
 }
 
 // printImported prints one document of YAML. Comments stay on their lines, so that no name or value of the source

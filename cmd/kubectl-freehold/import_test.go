@@ -28,7 +28,7 @@ func samples(t *testing.T) []string {
 func imported(t *testing.T, file string) string {
 	t.Helper()
 	d := sit("")
-	if code := d.run(t.Context(), []string{"import", "-f", file}); code != exitFine {
+	if code := d.run(t.Context(), []string{"import", "--images=never", "-f", file}); code == exitError {
 		t.Fatal(d.said(code))
 	}
 	return d.out.String()
@@ -83,9 +83,9 @@ func TestImportMakesOnlyFieldsOfOurs(t *testing.T) {
 
 // taken are fields whose meaning is in what was made, without their value.
 var taken = regexp.MustCompile(
-	`^spec\.(type|stdioTransport|source\.type|config\.storage\[\d+\]\.(permissions|source\.type)|transportType|mcp\.stateless|` +
+	`^spec\.(type|protocol|transport|authType|config\.type|config\.\w+\.headersFrom\[\d+\]\.valueFrom\.type|config\.stdio\.envFrom\[\d+\]\.valueFrom\.(type|valueRef)|stdioTransport|source\.type|config\.storage\[\d+\]\.(permissions|source\.type)|transportType|mcp\.stateless|` +
 		`proxyMode|permissionProfile\.(type|name)|audit\.enabled|config\.group_claim_name|authzConfig\.(type|inline\.entitiesJson|groupEntityType|groupClaimName)|` +
-		`oidcConfig\.(type|kubernetes\.issuer|inline\.insecureAllowHTTP)|inline\.\w+PrivateIP|kubernetesServiceAccount\.useClusterAuth|podTemplateSpec\.spec\.containers\[\d+\]\.name)$`)
+		`oidcConfig\.(type|kubernetes\.issuer|inline\.insecureAllowHTTP)|inline\.\w+PrivateIP|kubernetesServiceAccount\.useClusterAuth|podTemplateSpec\.spec\.containers\[\d+\]\.(name|ports\[\d+\]\.name|livenessProbe\.httpGet\.port))$`)
 
 // No value gets lost: it stands in the object, or a comment names its field.
 func TestImportSaysWhatBecameOfEachValue(t *testing.T) {
@@ -97,7 +97,7 @@ func TestImportSaysWhatBecameOfEachValue(t *testing.T) {
 		}
 		for _, document := range documents(string(source)) {
 			d := sit(document)
-			if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != exitFine {
+			if code := d.run(t.Context(), []string{"import", "--images=never", "-f", "-"}); code == exitError {
 				t.Fatal(d.said(code))
 			}
 			var object map[string]any
@@ -185,7 +185,7 @@ func TestImportSuspendsWhatIsNoLongerGuarded(t *testing.T) {
 	} {
 		d := sit("apiVersion: toolhive.stacklok.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: a, " +
 			"transport: sse, " + field + "}\n")
-		if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != exitFine {
+		if code := d.run(t.Context(), []string{"import", "--images=never", "-f", "-"}); code == exitError {
 			t.Fatal(d.said(code))
 		}
 		if got := strings.Contains(d.out.String(), "suspend: true\n"); got != suspended {
@@ -222,7 +222,7 @@ func TestImportLeavesOutWhatToolsKnowTheirObjectsBy(t *testing.T) {
 			d := sit("apiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a, " + field + ": {\"" + key +
 				"\": s3cr3t}}\n" +
 				"spec: {transportType: http, deployment: {image: a}}\n")
-			code := d.run(t.Context(), []string{"import", "-f", "-"})
+			code := d.run(t.Context(), []string{"import", "--images=never", "-f", "-"})
 			if code != exitFine {
 				t.Fatal(d.said(code))
 			}
@@ -239,8 +239,8 @@ func TestImportLeavesOutWhatToolsKnowTheirObjectsBy(t *testing.T) {
 func TestImportPrintsCommentsThatStayComments(t *testing.T) {
 	d := sit(`{"apiVersion": "kagent.dev/v1alpha1", "kind": "MCPServer", "metadata": {"name": "a"},
 		"spec": {"transportType": "http", "deployment": {"image": "a"}, "x\u0085spec: {suspend: false}": "y\u2028kind: Pod", "z\nkind": 1}}`)
-	code := d.run(t.Context(), []string{"import", "-f", "-"})
-	if lines := strings.Count(d.out.String(), "\n# - "); code != exitFine || lines != 3 ||
+	code := d.run(t.Context(), []string{"import", "--images=never", "-f", "-"})
+	if lines := strings.Count(d.out.String(), "\n# - "); code != exitWrong || lines != 3 ||
 		strings.ContainsAny(d.out.String(), "\u0085\u2028") {
 		t.Errorf("%d comments:\n%s", lines, d.said(code))
 	}
@@ -258,7 +258,7 @@ func TestImportNamesWhatItCannotRead(t *testing.T) {
 		code int
 	}{"beside others": {ours + secret, exitFine}, "alone": {secret, exitError}} {
 		d := sit(tc.in)
-		if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != tc.code ||
+		if code := d.run(t.Context(), []string{"import", "--images=never", "-f", "-"}); code != tc.code ||
 			!strings.Contains(d.err.String(), "left out: Secret/s: Secret in v1 cannot be imported") {
 			t.Errorf("%s:\n%s", name, d.said(code))
 		}
@@ -283,7 +283,7 @@ func TestImportPrintsWhatItCanReadOfAFolder(t *testing.T) {
 		}
 	}
 	d := sit("")
-	code := d.run(t.Context(), []string{"import", "-f", dir})
+	code := d.run(t.Context(), []string{"import", "--images=never", "-f", dir})
 	for _, want := range []string{
 		"name: first\n", "name: second\n", "b.yaml", "c.yaml", "left out: Secret/s",
 		"left out: ConfigMap/c",

@@ -52,7 +52,7 @@ func TestImportReadsTheCluster(t *testing.T) {
 		}
 		s.Must(err, "applying a server of kmcp")
 	}
-	answer := s.asks("", "import", "mcpservers.kagent.dev")
+	answer := s.asks("", "import", "--images=never", "mcpservers.kagent.dev")
 	if answer.code != 0 || strings.Count(answer.out, "\n# From MCPServer "+s.Namespace+"/") != 2 ||
 		!strings.Contains(answer.out, `# - spec.timeout: "30s" -- `) {
 		t.Fatalf("%d: %s\n%s", answer.code, answer.out, answer.err)

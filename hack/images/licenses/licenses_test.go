@@ -51,6 +51,7 @@ func TestEveryTextAboveAPackageCounts(t *testing.T) {
 	mit, apache := "Copyright (c) 2020 Somebody\n\n"+known(t, "MIT"), read(t, filepath.Join("..", root, "LICENSE"))
 	p := tree(t, "third_party/fork", map[string]string{
 		"LICENSE": apache, "NOTICE": "Somebody made this.\n", "PATENTS": "More rights.\n", "license.go": "package m\n",
+		"LICENSE.docs":             "Not linked.\n",
 		"third_party/fork/COPYING": mit, "elsewhere/LICENSE": "Not linked.\n",
 	})
 	found := map[string]*module{}

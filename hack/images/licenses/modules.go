@@ -44,8 +44,8 @@ type text struct{ name, content string }
 // isText are the names under which modules keep licences and notices.
 var isText = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|copyright|notice|patents)([.-].*)?$`)
 
-// isSource tells license.go from LICENSE.md.
-var isSource = regexp.MustCompile(`\.(go|s|json|html|sh)$`)
+// isSource tells license.go from LICENSE.md, and from LICENSE.docs, which is of a module's documents alone.
+var isSource = regexp.MustCompile(`\.(go|s|json|html|sh|docs)$`)
 
 // isNotice is what is passed on along with a licence, and is none: attributions, and grants of patents, which only add
 // to what the licence beside them grants.

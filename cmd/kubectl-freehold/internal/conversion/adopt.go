@@ -42,6 +42,13 @@ func kmcpService(u *unstructured.Unstructured) service {
 	return service{u.GetName(), cmp.Or(number(port), kmcpDefaultPort)}
 }
 
+// litellmService is that of https://github.com/home-operations/litellm-operator.
+func litellmService(u *unstructured.Unstructured) service {
+	const fallback = 8080
+	port, _ := get(u.Object, "spec.workload.port")
+	return service{u.GetName(), cmp.Or(number(port), fallback)}
+}
+
 // lifecycleService is that of https://github.com/kubernetes-sigs/mcp-lifecycle-operator.
 func lifecycleService(u *unstructured.Unstructured) service {
 	const fallback = 8080
@@ -50,13 +57,23 @@ func lifecycleService(u *unstructured.Unstructured) service {
 }
 
 // adopt changes what was made of an object for a stage of its move.
-func adopt(results []Result, old service, stage Stage) []Result {
+// Clients of an object without a Service, which says where a server is, called that.
+func adopt(
+	results []Result, of func(*unstructured.Unstructured) service, source *unstructured.Unstructured, stage Stage,
+) []Result {
 	main := &results[len(results)-1]
-	known(main, old)
+	var old service
+	if of != nil {
+		old = of(source)
+		known(main, old)
+	}
 	if stage == Prepare {
 		set(main.Object, "spec.suspend", true)
 		main.Remarks = append(main.Remarks,
 			"spec.suspend is true until the other operator's workload is gone, so that the two never serve at once")
+		return results
+	}
+	if of == nil {
 		return results
 	}
 	return append(results, Result{Object: underOldName(main.Object, old), From: main.From})

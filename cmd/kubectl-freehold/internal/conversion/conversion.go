@@ -8,6 +8,7 @@
 package conversion
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,7 +16,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -53,12 +53,25 @@ type kind struct {
 	to   string
 	note string
 	rows []row
+	// when reports whether a row is for an object, where what it becomes hangs on its fields. Nil is always.
+	when func(*unstructured.Unstructured) bool
 	// service is by which clients call; nil where none do.
 	service func(*unstructured.Unstructured) service
+	// adds is what the other operator does without being told.
+	adds []addition
+}
+
+// addition is what another operator does for each object of a kind by itself: no field says it, and it is part of what
+// the object means. What is stated wins.
+type addition struct {
+	// does says it, for the page.
+	does string
+	// add writes it, or says it in a remark.
+	add func(*conversion)
 }
 
 func readable() []kind {
-	return slices.Concat(toolhive(), kmcp(), lifecycle())
+	return slices.Concat(toolhive(), kmcp(), kagent(), litellm(), lifecycle())
 }
 
 // Result is one object of ours.
@@ -70,6 +83,8 @@ type Result struct {
 	// Remarks are sentences about what was not taken over, or means something else
 	// now. Each begins with the path of a field of the source.
 	Remarks []string
+	// Open says that a person has to complete it.
+	Open bool
 }
 
 type conversion struct {
@@ -87,18 +102,28 @@ type conversion struct {
 	// withheld is why a configuration may not be accepted as it is, empty if it may.
 	withheld string
 	groups   groups
+	// from says what it was made of, where that is no object.
+	from string
+	// secrets are what is to be written into the keys of its Secret.
+	secrets []string
+	// runner says that the image is one that import chose.
+	runner bool
+	// open says that only a person can complete it.
+	open bool
 }
 
 // begin converts one object by itself. The error is for a kind that it does not know.
 func begin(u *unstructured.Unstructured) (*conversion, error) {
-	k, err := kindOf(u.GroupVersionKind())
+	k, err := kindOf(u)
 	if err != nil {
 		return nil, err
 	}
 	c := &conversion{kind: k, source: u, rest: u.DeepCopy().Object, main: object(u, k.to)}
 	c.metadata()
 	c.fields("spec")
-	c.stdio()
+	for _, a := range k.adds {
+		a.add(c)
+	}
 	return c, nil
 }
 
@@ -124,21 +149,31 @@ func (c *conversion) above(empty leaf) bool {
 // end is what is printed of an object, once those of the run that it has to do with are known.
 func (c *conversion) end(r run, stage Stage) []Result {
 	c.holdBack()
-	from := fmt.Sprintf("%s %s, %s of %s", c.source.GetKind(), name(c.source), c.source.GetAPIVersion(), c.kind.product)
+	from := cmp.Or(c.from, fmt.Sprintf("%s %s, %s of %s", c.source.GetKind(), name(c.source), c.source.GetAPIVersion(),
+		c.kind.product))
 	if c.kind.to == "" {
-		return []Result{{From: from, Remarks: append([]string{"kind " + c.kind.kind + " has no equal: " + c.kind.note},
-			c.remarks...)}}
+		why := c.kind.note
+		if c.from == "" {
+			why = "kind " + c.kind.kind + " has no equal: " + why
+		}
+		return []Result{{From: from, Remarks: append([]string{why}, c.remarks...), Open: true}}
 	}
 	results := []Result{}
 	for _, extra := range c.more {
-		results = append(results, Result{Object: extra, From: from})
+		result := Result{Object: extra, From: from}
+		if extra["kind"] == "Secret" {
+			result.Remarks, result.Open = c.secrets, true
+		}
+		results = append(results, result)
 	}
-	results = append(results, Result{Object: c.main, From: from, Remarks: c.remarks})
-	if stage != "" && c.kind.service != nil {
-		results = adopt(results, c.kind.service(c.source), stage)
+	results = append(results, Result{Object: c.main, From: from, Remarks: c.remarks, Open: c.open || c.why() != ""})
+	if stage != "" && c.suspendable() {
+		results = adopt(results, c.kind.service, c.source, stage)
 	}
 	for i := range results {
-		results[i].Remarks = append(results[i].Remarks, c.problems(results[i].Object, r)...)
+		problems := c.problems(results[i].Object, r)
+		results[i].Remarks = append(results[i].Remarks, problems...)
+		results[i].Open = results[i].Open || len(problems) > 0
 	}
 	return results
 }
@@ -150,9 +185,11 @@ func name(u *unstructured.Unstructured) string {
 	return u.GetNamespace() + "/" + u.GetName()
 }
 
-func kindOf(gvk schema.GroupVersionKind) (kind, error) {
+func kindOf(u *unstructured.Unstructured) (kind, error) {
+	gvk := u.GroupVersionKind()
 	for _, k := range readable() {
-		if k.group == gvk.Group && k.kind == gvk.Kind && slices.Contains(k.versions, gvk.Version) {
+		if k.group == gvk.Group && k.kind == gvk.Kind && slices.Contains(k.versions, gvk.Version) &&
+			(k.when == nil || k.when(u)) {
 			return k, nil
 		}
 	}
@@ -165,7 +202,7 @@ func Known() string {
 	for _, k := range readable() {
 		known = append(known, fmt.Sprintf("%s in %s/{%s}", k.kind, k.group, strings.Join(k.versions, ",")))
 	}
-	return strings.Join(known, ", ")
+	return strings.Join(slices.Compact(known), ", ")
 }
 
 func noEqual(k kind) string {
@@ -240,7 +277,7 @@ func (c *conversion) apply(k kind, r row) {
 	case take == nil:
 		take = asItIs
 	}
-	before := compact(value) // a taker may take it apart
+	before := compact(redacted(r.from, value)) // a taker may take it apart
 	if remark := take(c, r.to, value); remark != "" {
 		c.say(r.from, before, remark, r.secret)
 		if r.guards {
@@ -251,17 +288,8 @@ func (c *conversion) apply(k kind, r row) {
 	}
 }
 
-func (c *conversion) stdio() {
-	transport, _ := get(c.main, "spec.transport")
-	command, _ := get(c.main, "spec.command")
-	if list, _ := command.([]any); transport == "stdio" && len(list) == 0 {
-		c.remark("spec.transport", transport,
-			"write the image's entrypoint into spec.command, which stdio needs: Freehold's bridge starts it as its child")
-	}
-}
-
 func (c *conversion) remark(path string, value any, text string) {
-	c.say(path, compact(value), text, false)
+	c.say(path, compact(redacted(path, value)), text, false)
 }
 
 func (c *conversion) say(path, value, text string, secret bool) {

@@ -18,6 +18,17 @@ func get(from map[string]any, path string) (any, bool) {
 	return get(next, below)
 }
 
+// at is a field of the object that is made, nil if it is not set.
+func (c *conversion) at(path string) any {
+	value, _ := get(c.main, path)
+	return value
+}
+
+func isSet(in map[string]any, path string) bool {
+	_, found := get(in, path)
+	return found
+}
+
 // cut removes the value at a path, and maps that get empty by it.
 func cut(from map[string]any, path string) (any, bool) {
 	key, below, deeper := strings.Cut(path, ".")

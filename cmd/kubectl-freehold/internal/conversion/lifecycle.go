@@ -2,6 +2,10 @@ package conversion
 
 import "fmt"
 
+// ownReadiness is what to write instead of a readiness probe.
+const ownReadiness = "Freehold has a readiness probe of its own, of spec.port: initialDelaySeconds, timeoutSeconds " +
+	"and failureThreshold of it can be set in spec.podTemplate"
+
 func lifecycle() []kind {
 	return []kind{{
 		product: "mcp-lifecycle-operator", group: "mcp.x-k8s.io", versions: []string{"v1alpha1", "v1beta1"},
@@ -33,7 +37,7 @@ func lifecycle() []kind {
 			},
 			{
 				from: "spec.runtime.health.readinessProbe",
-				note: "Freehold has a readiness probe of its own, of spec.port: its times can be set in spec.podTemplate",
+				note: ownReadiness,
 			},
 			{
 				from: "spec.mcp.stateless", granted: true,

@@ -21,10 +21,20 @@ func markdown() string {
 		if k.to == "" {
 			continue
 		}
+		name := k.kind
+		if k.when != nil {
+			name += ", that becomes an " + k.to + ","
+		}
 		fmt.Fprintf(&page, "### %s of %s\n\n`%s/{%s}`\n\n| field | becomes | differs, or instead |\n| --- | --- | --- |\n",
-			k.kind, k.product, k.group, strings.Join(k.versions, ","))
+			name, k.product, k.group, strings.Join(k.versions, ","))
 		for _, r := range k.rows {
 			fmt.Fprintf(&page, "| `%s` | %s | %s |\n", r.from, becomes(r), differs(r))
+		}
+		if len(k.adds) > 0 {
+			fmt.Fprintf(&page, "\nWhat %s does by itself, which no field says:\n\n", k.product)
+		}
+		for _, a := range k.adds {
+			fmt.Fprintf(&page, "- It %s.\n", a.does)
 		}
 		page.WriteString("\n")
 	}

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -19,11 +20,20 @@ type Outcome struct {
 	Err error
 }
 
-// Run converts objects together, for a stage of a move or for none: what a
-// configuration loses, the servers lose that name it.
-func Run(objects []*unstructured.Unstructured, stage Stage) []Outcome {
-	outcomes, r := make([]Outcome, len(objects)), run{}
-	for i, u := range objects {
+// Options are how objects are converted.
+type Options struct {
+	// Stage of a move, empty for none.
+	Stage Stage
+	// Images reads what images say. Nil asks no registry.
+	Images Images
+	// Entries are servers of files that hold no objects.
+	Entries []Entry
+}
+
+// Run converts objects together: what a configuration loses, the servers lose that name it.
+func Run(ctx context.Context, found []*unstructured.Unstructured, by Options) []Outcome {
+	outcomes, r := make([]Outcome, len(found)), run{}
+	for i, u := range found {
 		outcomes[i].Source = u
 		c, err := begin(u)
 		if err != nil {
@@ -32,17 +42,27 @@ func Run(objects []*unstructured.Unstructured, stage Stage) []Outcome {
 		}
 		r = append(r, c)
 	}
+	objects := len(r)
+	r = append(r, entries(by.Entries, r)...)
+	r.images(ctx, by.Images)
+	for i, c := range r {
+		c.hide(i >= objects)
+	}
 	r.claims()
 	r.clashes()
 	r.suspend()
 	next := 0
 	for i := range outcomes {
 		if outcomes[i].Err == nil {
-			outcomes[i].Results = r[next].end(r, stage)
+			outcomes[i].Results = r[next].end(r, by.Stage)
 			next++
 		}
 	}
-	return outcomes
+	var ofFiles []Outcome
+	for _, c := range r[next:] {
+		ofFiles = append(ofFiles, Outcome{Source: c.source, Results: c.end(r, "")})
+	}
+	return slices.Concat(outcomes, ofFiles)
 }
 
 type run []*conversion

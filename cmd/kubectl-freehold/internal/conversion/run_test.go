@@ -37,7 +37,7 @@ func together(t *testing.T, objects ...string) (made map[string]map[string]any, 
 		sources = append(sources, u)
 	}
 	made = map[string]map[string]any{}
-	for _, outcome := range Run(sources, "") {
+	for _, outcome := range Run(t.Context(), sources, Options{}) {
 		if outcome.Err != nil {
 			t.Fatal(outcome.Err)
 		}

@@ -183,14 +183,30 @@ const container = "server"
 // inContainer sets a field of the backend's container by the overlay.
 func inContainer(field string) taker {
 	return func(c *conversion, _ string, value any) string {
-		containers, _ := get(c.main, "spec.podTemplate.spec.containers")
-		for _, one := range items(containers) {
-			if one["name"] == container {
-				set(one, field, value)
-				return ""
-			}
-		}
-		add(c.main, "spec.podTemplate.spec.containers", map[string]any{"name": container, field: value})
+		c.container()[field] = value
 		return ""
 	}
+}
+
+// container is the backend's container in the overlay.
+func (c *conversion) container() map[string]any {
+	const at = "spec.podTemplate.spec.containers"
+	for _, one := range items(c.at(at)) {
+		if one["name"] == container {
+			return one
+		}
+	}
+	one := map[string]any{"name": container}
+	add(c.main, at, one)
+	return one
+}
+
+// variable sets an environment variable that is not stated.
+func (c *conversion) variable(name, value string) {
+	for _, one := range items(c.at("spec.env")) {
+		if one["name"] == name {
+			return
+		}
+	}
+	add(c.main, "spec.env", map[string]any{"name": name, "value": value})
 }

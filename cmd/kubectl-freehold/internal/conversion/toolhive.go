@@ -28,14 +28,17 @@ func toolhive() []kind {
 		{from: "spec.secrets", to: "spec.env", take: secretKeys},
 		{from: "spec.volumes", note: "directories of a node are not allowed: write spec.volumes with a " +
 			"persistentVolumeClaim, configMap, secret or emptyDir, and spec.volumeMounts"},
-		{from: "spec.resources.limits", to: "spec.resources.limits"},
-		{from: "spec.resources.requests", to: "spec.resources.requests"},
 		{from: "spec.serviceAccount", to: "spec.serviceAccountName"},
 		{from: "spec.backendReplicas", to: "spec.replicas", note: "leave it out if an autoscaler sets it"},
 		{from: "spec.permissionProfile", to: "spec.network.egress", take: permissionProfile, note: noConnections},
 		{
 			from: "spec.podTemplateSpec", to: "spec.podTemplate, and the fields of spec with the same meaning",
 			take: toolhivePodTemplate,
+		},
+		{
+			from: "spec.resources",
+			to:   "spec.resources, or spec.proxy.resources where the pod template has those of the container",
+			take: toolhiveResources,
 		},
 		{
 			from: "spec.tools", guards: true,
@@ -53,11 +56,15 @@ func toolhive() []kind {
 	return []kind{
 		{
 			product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPServer", to: "MCPServer",
-			rows: server, service: toolhiveService,
+			rows: server, service: toolhiveService, adds: toolhiveAdds(),
 		},
 		{
 			product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPRemoteProxy", to: "MCPRemoteProxy",
 			rows: slices.Concat(toolhiveRemote(), toolhiveProxy()), service: toolhiveService,
+		},
+		{
+			product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPServerEntry", to: "MCPRemoteProxy",
+			rows: slices.Concat(toolhiveRemote(), toolhiveEntry()),
 		},
 		toolhiveOIDC(),
 		toolhiveAuthz(),
@@ -67,7 +74,6 @@ func toolhive() []kind {
 		none("MCPTelemetryConfig", telemetry),
 		none("MCPWebhookConfig", "write Cedar policies in spec.authzConfig"),
 		none("MCPRegistry", "Git holds the list of servers"),
-		none("MCPServerEntry", "write an MCPRemoteProxy with its URL"),
 		none("EmbeddingServer", "run it as a Deployment"),
 		none("VirtualMCPServer", "clients connect to each server"),
 		none("VirtualMCPCompositeToolDefinition", "clients call the tools themselves"),
@@ -183,67 +189,4 @@ func entities(c *conversion, to string, value any) string {
 		set(c.main, to, value)
 	}
 	return ""
-}
-
-// fromTemplate are fields of a pod template that spec says here.
-var fromTemplate = []struct{ from, to string }{
-	{"serviceAccountName", "spec.serviceAccountName"},
-	{"imagePullSecrets", "spec.imagePullSecrets"},
-}
-
-// fromContainer are fields of a container that spec says here.
-var fromContainer = []string{"command", "args", "env", "envFrom", "volumeMounts", "imagePullPolicy"}
-
-// toolhivePodTemplate divides a pod template into fields of spec, which ours
-// refuses in the overlay, and the overlay. ToolHive's container is called mcp.
-func toolhivePodTemplate(c *conversion, _ string, value any) string {
-	template, isMap := value.(map[string]any)
-	if !isMap {
-		return "it is no pod template"
-	}
-	remark := ""
-	spec, _ := template["spec"].(map[string]any)
-	for _, field := range fromTemplate {
-		if v, found := cut(spec, field.from); found {
-			asItIs(c, field.to, v)
-		}
-	}
-	if volumes, found := cut(spec, "volumes"); found {
-		remark = withoutHostPaths(c, "spec.volumes", volumes)
-	}
-	containers := []any{}
-	for _, one := range items(spec["containers"]) {
-		if one["name"] == "mcp" {
-			one["name"] = container
-			hoist(c, one)
-		}
-		if len(one) > 1 {
-			containers = append(containers, one)
-		}
-	}
-	delete(spec, "containers")
-	if len(containers) > 0 {
-		spec["containers"] = containers
-	}
-	if len(spec) == 0 {
-		delete(template, "spec")
-	}
-	if len(template) > 0 {
-		set(c.main, "spec.podTemplate", template)
-	}
-	return remark
-}
-
-// hoist moves what spec says here out of the container's overlay.
-func hoist(c *conversion, one map[string]any) {
-	for _, field := range fromContainer {
-		if v, found := cut(one, field); found {
-			asItIs(c, "spec."+field, v)
-		}
-	}
-	for _, field := range []string{"limits", "requests"} {
-		if v, found := cut(one, "resources."+field); found {
-			set(c.main, "spec.resources."+field, v)
-		}
-	}
 }

@@ -35,6 +35,14 @@ func toolhiveRemote() []row {
 	}
 }
 
+// toolhiveEntry are the rows of an entry alone, which ToolHive's virtual servers call without a proxy.
+func toolhiveEntry() []row {
+	return []row{
+		{from: "spec.caBundleRef.configMapRef.name", to: "spec.caBundleRef.name"},
+		{from: "spec.caBundleRef.configMapRef.key", to: "spec.caBundleRef.key"},
+	}
+}
+
 // remotePodTemplate is laid over the proxy's pods, whose container has another name here.
 func remotePodTemplate(c *conversion, to string, value any) string {
 	template, isMap := value.(map[string]any)
