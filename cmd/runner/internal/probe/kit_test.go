@@ -54,6 +54,8 @@ type heardAt func() time.Time
 func (heardAt) Pods(context.Context) []netip.Addr  { return nil }
 func (at heardAt) LastAnswer(netip.Addr) time.Time { return at() }
 func (heardAt) LeaveOut([]netip.Addr)              {}
+func (heardAt) Down(string, string)                {}
+func (heardAt) IsBusy() bool                       { return false }
 
 // asks asks until it has an answer.
 func asks(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Prober {

@@ -81,6 +81,8 @@ func (p *Prober) Ask(ctx context.Context, logger *slog.Logger, tell func(backend
 	p.pause = 0
 	p.letIn.Store(false)
 	if p.Asked != nil {
+		p.Asked.Down("", "") // of what was there before
+		defer p.Asked.Down("", "")
 		defer p.Asked.LeaveOut(nil)
 	}
 	told, seen := backend.Facts{}, pods{}

@@ -25,6 +25,10 @@ type Asked interface {
 	LastAnswer(pod netip.Addr) time.Time
 	// LeaveOut has what begins go to others than these, as long as there are others.
 	LeaveOut(pods []netip.Addr)
+	// Down has callers be told why no pod answers, and with empty words that one may again.
+	Down(reason, message string)
+	// IsBusy reports whether a call of a client that has connected is on its way.
+	IsBusy() bool
 }
 
 // places are the pods that can be asked, the zero Addr where they are not known apart.
@@ -84,6 +88,8 @@ type pod struct {
 	is conditions.Finding
 	// refuses is the reason for which one that answers callers does not answer the question.
 	refuses string
+	// late says that the last question got no answer in time.
+	late bool
 	// failed is how many questions in a row had no answer, or not that of before.
 	failed int32
 	// asked is when it was asked, and next when it is asked again.
@@ -148,6 +154,16 @@ func (all pods) down() (down []netip.Addr) {
 		}
 	}
 	return down
+}
+
+// someLate reports whether one has not answered its last question in time.
+func (all pods) someLate() bool {
+	for _, pod := range all {
+		if pod.late {
+			return true
+		}
+	}
+	return false
 }
 
 // allFail reports whether none has answered its last question.

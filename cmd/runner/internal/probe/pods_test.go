@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -21,6 +23,10 @@ type several struct {
 	all   []netip.Addr
 	calls map[netip.Addr]func() time.Time // when one last answered a call
 	out   []int                           // how many are left out
+	// told is what callers are told, and since when, in seconds; busy is until when a call is on its way.
+	began time.Time
+	told  []string
+	busy  time.Duration
 	asked map[string]int
 }
 
@@ -32,6 +38,14 @@ func (s *several) LastAnswer(pod netip.Addr) time.Time {
 	}
 	return time.Time{}
 }
+
+func (s *several) Down(reason, _ string) {
+	if n := len(s.told); n > 0 && strings.HasPrefix(s.told[n-1], cmp.Or(reason, "?")) {
+		return
+	}
+	s.told = append(s.told, fmt.Sprintf("%s %.0f", cmp.Or(reason, "?"), time.Since(s.began).Seconds()))
+}
+func (s *several) IsBusy() bool { return time.Since(s.began) < s.busy }
 
 func (s *several) LeaveOut(pods []netip.Addr) { s.out = append(s.out, len(pods)) }
 
@@ -126,6 +140,44 @@ func TestEachPodIsAsked(t *testing.T) {
 					if asked > tc.most || asked < tc.least {
 						t.Errorf("%s is asked %d times", pod, asked)
 					}
+				}
+			})
+		})
+	}
+}
+
+// TestCallersAreToldOfABackendThatDoesNotAnswer: as soon as the status is, and until it answers; but not of one that
+// may be busy with a call of a client, and does not answer in time.
+func TestCallersAreToldOfABackendThatDoesNotAnswer(t *testing.T) {
+	const from, to = 10 * time.Minute, 40 * time.Minute
+	fails, page := plain(http.StatusBadGateway), answer(http.StatusOK, "Content-Type", "text/html", "<p>")
+	late := []string{"? 0 0", "NotAnswering 1800 1840", "? 2400 2440"}
+	at := func(reason string) []string { return []string{"? 0 0", reason + " 650 710", "? 2400 2440"} }
+	for name, tc := range map[string]struct {
+		trouble http.HandlerFunc
+		busy    time.Duration // until when it is
+		want    []string
+	}{
+		"it hangs":                      {hangs, 0, at("NotAnswering")},
+		"it hangs, and is busy at last": {hangs, 9 * time.Minute, at("NotAnswering")},
+		"it hangs, and is busy":         {hangs, 30 * time.Minute, late},
+		"it fails, and is busy":         {fails.ServeHTTP, time.Hour, at("NotAnswering")},
+		"it is a page, and is busy":     {page.ServeHTTP, time.Hour, at("NotMCP")},
+		"it lets nobody in":             {plain(http.StatusUnauthorized).ServeHTTP, 0, []string{"? 0 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := act(t, func(s *scene, _ int) http.HandlerFunc {
+					if now := time.Since(s.began); now > from && now < to {
+						return tc.trouble
+					}
+					return nil
+				})
+				told := &several{began: s.began, busy: tc.busy}
+				s.Asked = told
+				s.play(t.Context(), time.Hour)
+				if s.told = told.told; !s.within(tc.want...) {
+					t.Errorf("callers are told %q, want %q", told.told, tc.want)
 				}
 			})
 		})

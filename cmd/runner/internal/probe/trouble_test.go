@@ -96,9 +96,16 @@ func (tc trouble) befalls(t *testing.T, s *bench, asked *counts, troubled *atomi
 	if facts.Answers.Reason != tc.reason || !strings.Contains(facts.Answers.Message, tc.says) {
 		t.Errorf("it tells %+v", facts.Answers)
 	}
+	if status, text := s.connects(t); status != http.StatusServiceUnavailable ||
+		!strings.Contains(text, facts.Answers.Message) {
+		t.Errorf("a client that connects reads HTTP %d: %s", status, text)
+	}
 	troubled.Store(false)
 	if facts = next(); facts.Answers != answers(s.Server) {
 		t.Errorf("of one that answers again it tells %+v", facts)
+	}
+	if status, text := s.connects(t); status != http.StatusOK {
+		t.Errorf("a client that connects then reads HTTP %d: %s", status, text)
 	}
 }
 

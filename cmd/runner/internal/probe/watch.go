@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -115,6 +116,8 @@ type watch struct {
 	// doubts says that it was told that no pod has answered the last question: what was told before counts no more then
 	// against what another proxy tells.
 	doubts bool
+	// refused says that callers are told.
+	refused bool
 	// listed is when the lists were asked for, and first when the first question of this watch is due.
 	listed, first time.Time
 }
@@ -146,7 +149,7 @@ func (w *watch) round(ctx context.Context, now time.Time) (again bool) {
 		return false
 	}
 	for i, pod := range asked {
-		if pod.asked = now; found[i].heard {
+		if pod.asked, pod.late = now, found[i].late; found[i].heard {
 			pod.heard(p.Server)
 		} else if pod.found(p.Server, found[i].facts.Answers, w.set.failures, w.log) {
 			answered = pod
@@ -160,13 +163,33 @@ func (w *watch) round(ctx context.Context, now time.Time) (again bool) {
 			facts, w.listed = found[i].facts, now
 		}
 	}
-	if p.Asked != nil {
-		p.Asked.LeaveOut(w.pods.down())
-	}
-	if again = w.concludes(answered != nil, facts); again {
+	says, works := w.pods.verdict(p.Server, w.told), answers(p.Server)
+	again = answered != nil && says.base == works && (w.told.base != works || len(w.known.ProtocolVersions) == 0)
+	if w.refuses(says.finding, again); again {
 		p.answered = answered.at
+		return true
 	}
-	return again
+	w.concludes(says, facts)
+	return false
+}
+
+// refuses has what begins go past pods that are out, and callers be told where all are. Other reasons may be about the
+// question: so a caller may have a key that the runner has not. One that answers late may be busy with a call.
+func (w *watch) refuses(is conditions.Finding, again bool) {
+	asked := w.prober.Asked
+	if asked == nil {
+		return
+	}
+	asked.LeaveOut(w.pods.down())
+	isTold := is.Reason == v1alpha1.ReasonNotAnswering || is.Reason == v1alpha1.ReasonNotMCP
+	switch {
+	case again || is.Status == metav1.ConditionTrue || !isTold:
+		w.refused = false
+		asked.Down("", "")
+	case w.refused || !w.pods.someLate() || !asked.IsBusy():
+		w.refused = true
+		asked.Down(is.Reason, is.Message)
+	}
 }
 
 // due are the pods that are to be asked now, of those that there are.
@@ -206,14 +229,9 @@ func (w *watch) lister(now time.Time, asked []*pod) *pod {
 	return nil
 }
 
-// concludes tells what follows for the whole backend from what was found of pods, and of what one offers. Answered says
-// that one has answered a question as MCP has it. It reports whether the backend has to be asked what it is.
-func (w *watch) concludes(answered bool, facts backend.Facts) (again bool) {
-	now := w.pods.verdict(w.prober.Server, w.told)
-	works := answers(w.prober.Server)
+// concludes tells what follows for the whole backend from what was found of pods, and of what one offers.
+func (w *watch) concludes(now verdict, facts backend.Facts) {
 	switch {
-	case answered && now.base == works && (w.told.base != works || len(w.known.ProtocolVersions) == 0):
-		return true
 	case now != w.told:
 		w.told, w.doubts = now, false
 		w.tell(backend.Facts{Answers: now.finding})
@@ -222,13 +240,12 @@ func (w *watch) concludes(answered bool, facts backend.Facts) (again bool) {
 			w.doubts = true
 			w.tell(backend.Facts{})
 		}
-		return false
+		return
 	case w.doubts:
 		w.doubts = false
 		w.tell(backend.Facts{Answers: w.told.finding})
 	}
 	w.counts(facts)
-	return false
 }
 
 func (w *watch) isDown() bool { return w.told.finding.Status != metav1.ConditionTrue }
@@ -294,6 +311,7 @@ type question struct {
 	// heard says that none was sent, since a call was answered.
 	heard bool
 	facts backend.Facts
+	late  bool // that no answer has come in time
 	// retry is how long the pod wants to be left alone.
 	retry time.Duration
 }
@@ -308,8 +326,8 @@ func (p *Prober) once(ctx context.Context, at netip.Addr, within time.Duration, 
 	client, err := p.begin(ctx, at)
 	defer client.end()
 	r := client.last.Load()
-	q.retry = r.retry
-	if err != nil {
+	if q.retry = r.retry; err != nil {
+		q.late = ctx.Err() != nil
 		if q.facts.Answers = p.alive(r); q.facts.Answers.Status == "" {
 			q.facts.Answers = unanswered(p.Server, r, client.explain(errors.Join(err, ctx.Err())), within)
 		}

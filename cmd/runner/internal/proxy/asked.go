@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
@@ -11,13 +12,20 @@ import (
 
 // Asked is the backend that the process asks itself, and what is known of its pods: that which has the process's own
 // content where own is set and calls reach that, else that which gets the calls.
+//
+// What is said of it by one of these is of where calls went when Pods was last called: they may go elsewhere since.
 type Asked struct {
 	target *target
 	own    bool
+	seen   atomic.Pointer[Upstream]
 }
 
 // Asked is that of the target at a path.
-func (p *Proxy) Asked(path string, own bool) *Asked { return &Asked{p.targets[path], own} }
+func (p *Proxy) Asked(path string, own bool) *Asked {
+	a := &Asked{target: p.targets[path], own: own}
+	a.seen.Store(a.upstream())
+	return a
+}
 
 // upstream is nil before there is one.
 func (a *Asked) upstream() *Upstream {
@@ -31,6 +39,7 @@ func (a *Asked) upstream() *Upstream {
 // Pods are those that are ready: none where that is not known, or where the backend has none.
 func (a *Asked) Pods(ctx context.Context) []netip.Addr {
 	to := a.upstream()
+	a.seen.Store(to)
 	if to == nil || to.pods == nil || to.peers != nil {
 		return nil
 	}
@@ -44,7 +53,7 @@ func (a *Asked) Pods(ctx context.Context) []netip.Addr {
 // LastAnswer is when a pod last answered a client's call, or any if pod is the zero Addr. It is zero for never, and
 // where it is not known which pod it was.
 func (a *Asked) LastAnswer(pod netip.Addr) time.Time {
-	to := a.upstream()
+	to := a.seen.Load()
 	if to == nil {
 		return time.Time{}
 	}
@@ -61,7 +70,7 @@ func (a *Asked) LastAnswer(pod netip.Addr) time.Time {
 
 // LeaveOut has what begins go to other pods than these, as long as there are others: sessions stay where they are.
 func (a *Asked) LeaveOut(pods []netip.Addr) {
-	if to := a.upstream(); to != nil && to.pods != nil {
+	if to := a.seen.Load(); to != nil && to.pods != nil {
 		to.pods.leaveOut(pods)
 	}
 }

@@ -40,10 +40,11 @@ type flight struct {
 	// replied says that the backend has begun to answer the call as MCP has it.
 	replied atomic.Bool
 	// inside says that it is a question of the process's own. Use is that of the content where it is counted, nil for
-	// none: counted as a call, and visits as one of a session.
+	// none: counted as a call, busy as one of who has connected, and visits as one of a session.
 	inside  bool
 	use     *use
 	counted bool
+	busy    bool
 	visits  atomic.Bool
 	// sessionlessLane is that of a stream that answers no call and has no session, until one begins; traffic.mu guards it.
 	sessionlessLane *lane

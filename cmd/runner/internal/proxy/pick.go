@@ -109,8 +109,11 @@ func (t *target) switchTo(upstreams *Upstreams) {
 	}
 	if before.Active != nil && before.Active.lane != upstreams.Active.lane {
 		s.pause = 0
-		if upstreams.Active.pods != nil {
-			upstreams.Active.pods.leaveOut(nil) // whoever asked it may have asked another one since
+		for _, u := range append(before.all(), upstreams.all()...) { // whoever asks may ask another one since
+			u.use.down.Store(nil)
+			if u.pods != nil {
+				u.pods.leaveOut(nil)
+			}
 		}
 		// It has been ready for long enough to get the calls: what finds nobody there waits, as for a pod that is replaced,
 		// until every node has heard of it.
@@ -181,6 +184,11 @@ func (t *target) pick(own bool) http.Handler {
 			to = t.sessionlessUpstream(f, to)
 		}
 		f.setUpstream(to)
+		refused, done := t.refuseDown(w, r, to)
+		defer done()
+		if refused {
+			return
+		}
 		if t.config.Refresh == nil || f.inside || len(ids) > 0 {
 			to.serve(w, r)
 			return

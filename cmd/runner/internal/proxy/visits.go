@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // use is what clients have of a content.
@@ -15,6 +17,11 @@ type use struct {
 	sessions atomic.Int64 // requests and streams of sessions that are on their way
 	last     atomic.Int64 // the end of the last one of a session, in seconds since 1970; 0 for none
 	answered atomic.Int64 // when the backend last answered a call, in nanoseconds since 1970; 0 for never
+	busy     atomic.Int64 // of calls, those of who has connected
+	// down is what calls are told while the backend is known not to answer, nil while it is not, and tried says that one
+	// of them has gone there all the same.
+	down  atomic.Pointer[jsonrpc.Fault]
+	tried atomic.Bool
 }
 
 // uses says to which content a client's request goes, until it ends or goes to another one. What the process asks
@@ -27,6 +34,16 @@ func (f *flight) uses(u *use) {
 	if f.use, f.counted = u, !f.answersNoCall(); f.counted {
 		u.calls.Add(1)
 	}
+	if f.busy = f.counted && !f.mayConnect(); f.busy {
+		u.busy.Add(1)
+	}
+}
+
+// mayConnect reports whether a request may be that of a client which connects.
+func (f *flight) mayConnect() bool {
+	header := f.request.Header
+	return header.Get(protocol.HeaderSession) == "" &&
+		(jsonrpc.MayInitialize(header) || header.Get(protocol.HeaderMethod) == protocol.MethodDiscover)
 }
 
 // visit notes that the request is of a session, until it ends.
@@ -48,6 +65,9 @@ func (f *flight) leaveUse() {
 	if f.counted {
 		f.use.calls.Add(-1)
 	}
+	if f.busy {
+		f.use.busy.Add(-1)
+	}
 	f.use = nil
 }
 
@@ -55,6 +75,7 @@ func (f *flight) leaveUse() {
 func (f *flight) heard() {
 	if f.use != nil && f.replied.Load() {
 		f.use.answered.Store(time.Now().UnixNano())
+		f.use.down.Store(nil)
 		if pod := f.pod(); pod.IsValid() && f.route.to.pods != nil {
 			f.route.to.pods.noteAnswer(pod.Addr())
 		}
