@@ -31,6 +31,8 @@ const (
 	Moved      = "moved"
 	Refused    = "refused"
 	Failed     = "failed"
+	// RefusedAside is Refused for an object on which nothing rests.
+	RefusedAside = "refused_aside"
 )
 
 // How a pass ended, the label outcome of Passes, beside some of the above.
@@ -47,7 +49,8 @@ var (
 			"the object is as the intent says), "+
 			"conflict (not sent, or fields left out, because another field manager holds them), moved (the object changed "+
 			"since it was read; the next pass looks again), "+
-			"refused (by the API server, or because the object is not Freehold's) or failed (no answer).", "manager", "result")
+			"refused (by the API server, or because the object is not Freehold's), refused_aside (the same for an HTTPRoute: "+
+			"nothing else waits for it, and Published of its server says why) or failed (no answer).", "manager", "result")
 	Repairs = counter("freehold_field_repairs_total",
 		"Writes that set back fields which another field manager had changed, by kind of object.", "kind")
 	Conflicts = counter("freehold_field_conflicts_total",

@@ -119,9 +119,27 @@ func (p *Pass) Apply(
 	ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration,
 	opts ...apply.Option,
 ) (apply.Outcome, error) {
+	done, err := p.write(ctx, manager, live, ac, opts...)
+	countApply(manager, result(done, err), done, err)
+	return done, err
+}
+
+// ApplyAside is Apply for an object on which nothing rests. Its error is none of the pass, so it makes nothing else
+// wait: it is logged once until it changes or ends, news reports whether it is new, and a refusal counts by itself.
+func (p *Pass) ApplyAside(
+	ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, kind string,
+) (done apply.Outcome, news bool, err error) {
+	done, err = p.write(ctx, manager, live, ac)
+	countApply(manager, resultAside(done, err), done, err)
+	return done, p.logAside(ctx, kind, err), err
+}
+
+func (p *Pass) write(
+	ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration,
+	opts ...apply.Option,
+) (apply.Outcome, error) {
 	done, err := p.core.Applier.As(manager).Apply(ctx, live, ac, opts...)
 	p.Conflicts = append(p.Conflicts, apply.Conflicts(err)...)
-	countApply(manager, done, err)
 	if err == nil && done.Repaired != nil {
 		p.Event(corev1.EventTypeWarning, "FieldsRepaired", "Repair", done.Repaired.String()+", which Freehold owns; set back")
 	}
@@ -198,9 +216,8 @@ type aside struct {
 	kind string
 }
 
-// LogAside logs the error of an object on which nothing rests, once until it changes or ends, and reports whether it is
-// new. It is no error of the pass, so it makes nothing else wait.
-func (p *Pass) LogAside(ctx context.Context, kind string, err error) (news bool) {
+// logAside logs an error once until it changes or ends, and reports whether it is new.
+func (p *Pass) logAside(ctx context.Context, kind string, err error) (news bool) {
 	key := aside{p.object.GetUID(), kind}
 	if err == nil {
 		p.core.lastRefused.Remove(key)

@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/metrics"
 )
 
-func countApply(manager ownership.Manager, done apply.Outcome, err error) {
-	metrics.Applies.WithLabelValues(string(manager), result(done, err)).Inc()
+func countApply(manager ownership.Manager, result string, done apply.Outcome, err error) {
+	metrics.Applies.WithLabelValues(string(manager), result).Inc()
 	for _, c := range apply.Conflicts(err) {
 		metrics.Conflicts.WithLabelValues(c.Object.Kind).Inc()
 	}
@@ -38,6 +38,14 @@ func result(done apply.Outcome, err error) string {
 		return metrics.Configured
 	}
 	return metrics.Unchanged
+}
+
+// resultAside is result for an object on which nothing rests.
+func resultAside(done apply.Outcome, err error) string {
+	if is := result(done, err); is != metrics.Refused {
+		return is
+	}
+	return metrics.RefusedAside
 }
 
 func (p *Pass) count(err error) {

@@ -32,6 +32,12 @@ func TestWhatCameOfAnIntent(t *testing.T) {
 		if got := result(of.done, of.err); got != want {
 			t.Errorf("%v is counted as %s, want %s", of, got, want)
 		}
+		if want == "refused" {
+			want = "refused_aside"
+		}
+		if got := resultAside(of.done, of.err); got != want {
+			t.Errorf("aside %v is counted as %s, want %s", of, got, want)
+		}
 	}
 }
 

@@ -127,7 +127,7 @@ func TestAnErrorAsideIsLoggedOnce(t *testing.T) {
 	ctx := logf.IntoContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 	p := pass(0)
 	for _, err := range []error{errors.New("a"), errors.New("a"), errors.New("b"), nil, errors.New("b")} {
-		p.LogAside(ctx, "HTTPRoute", err)
+		p.logAside(ctx, "HTTPRoute", err)
 	}
 	if len(lines) != 3 || !strings.Contains(lines[0], `"object"="HTTPRoute"`) {
 		t.Errorf("logged: %q", lines)

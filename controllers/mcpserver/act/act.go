@@ -63,9 +63,8 @@ func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snap
 // applyRoute keeps what is refused of the HTTPRoute out of the errors of the pass: these make the queue wait for longer
 // each time, also for what serves.
 func (x *pass) applyRoute(ctx context.Context, a plan.ApplyRoute) {
-	done, err := x.Apply(ctx, a.Manager, a.Live, a.Intent)
+	done, news, err := x.ApplyAside(ctx, a.Manager, a.Live, a.Intent, contract.HTTPRoute.Kind)
 	x.routed = report.Routed{Written: done.Result != apply.Unchanged, Err: err}
-	news := x.LogAside(ctx, contract.HTTPRoute.Kind, err)
 	switch {
 	case news && apply.RetryOf(err) == apply.RetryNow:
 		x.Due(routeAgain)
