@@ -104,10 +104,11 @@ race: controlplane $(TOOLS)/helm ## Run every test under the race detector; need
 	hack/race.sh
 
 .PHONY: soak
-soak: controlplane ## Run the tests of random order at length, from seeds drawn anew; two hours
+soak: controlplane ## Run the tests of random order at length, from seeds drawn anew, and an hour of connect --forward; three hours
 	GOGC=400 FREEHOLD_EXPLORE=1 FREEHOLD_MODEL_OPS=50000 FREEHOLD_GATE_RUNS=2000 FREEHOLD_ROLLOUT_RUNS=500 FREEHOLD_KILLS=500 \
 		$(GO_TEST) -timeout 3h -count=1 -p $(PLANES) -v ./test/model ./test/faults
 	FREEHOLD_EXPLORE=1 $(GO_TEST) -count=1 -run 'Dropped' -v ./cmd/runner/internal/proxy
+	FREEHOLD_FORWARD=1h $(GO_TEST) -count=1 -timeout 2h -run ForwardOutlasts -v ./cmd/kubectl-freehold
 	GOGC=400 FREEHOLD_ORPHANS=50 $(GO_TEST) -count=1 -timeout 30m -v ./test/integration -ginkgo.focus 'deleted with --cascade=orphan'
 	FREEHOLD_EXPLORE=1 FREEHOLD_ROLLOUT_LIVES=20000 $(GO_TEST) -count=1 -timeout 1h -run 'Promises|Lives' -v ./controllers/rollout ./controllers/mcpserver/successive
 

@@ -4,6 +4,7 @@
 # the images first.
 #
 #   STORIES   how many stories run at once, 3 by default: each mostly waits for pods
+#   FORWARD   how long connect --forward carries calls while proxies are replaced, such as 1h; once by default
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/demo-lib.sh

@@ -59,6 +59,7 @@ beside() {
 	step "architecture" "mend what the tests say" go test -tags $tags -timeout 5m -count=1 ./test/arch
 	step "alerts" "mend config/monitoring, or config/chart" \
 		go -C hack/tools/alerts run . "$PWD"/config/monitoring/{alerts.yaml,dashboard.json} "$PWD"/test/chart/testdata/{everything,elsewhere}.golden.yaml
+	step "alerts fire" "mend config/monitoring/alerts.yaml" go -C hack/tools/alerts test -count=1 ./...
 	step "chart" "mend config/chart, or run make golden and look at the diff" \
 		go test -tags $tags,helm -timeout 5m -count=1 ./test/chart
 }

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -123,4 +126,78 @@ func TestForwardFollowsThePods(t *testing.T) {
 		t.Error(err)
 	}
 	<-ended["b"]
+}
+
+// As long as a pod is ready each new connection is carried, however often pods are replaced, and nothing of those that
+// are gone is left. FREEHOLD_FORWARD is how long, a second where it is not set.
+func TestForwardOutlastsItsPods(t *testing.T) {
+	lasts, err := time.ParseDuration(cmp.Or(os.Getenv("FREEHOLD_FORWARD"), "1s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := []string{echoes(t, "a"), echoes(t, "b")}
+	var ready, opened, left atomic.Int64
+	f := &forwarder{
+		told: io.Discard,
+		pods: func(context.Context) ([]corev1.Pod, error) {
+			n := ready.Load()
+			return []corev1.Pod{readyPod(fmt.Sprint(n-1), false), readyPod(fmt.Sprint(n), true)}, nil
+		},
+		open: func(pod string) (*tunnel, error) {
+			ended := make(chan struct{})
+			return &tunnel{
+				pod: pod, address: addresses[opened.Add(1)%2], ended: ended,
+				end: sync.OnceFunc(func() { left.Add(1); close(ended) }),
+			}, nil
+		},
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- f.serve(ctx, listener) }()
+	ask := func() error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a test that fails ends
+		fmt.Fprintln(conn, "hello")
+		_, err = bufio.NewReader(conn).ReadString('\n')
+		return err
+	}
+	var callers sync.WaitGroup
+	var answers atomic.Int64
+	enough := time.Now().Add(lasts)
+	for range 4 {
+		callers.Go(func() {
+			for ; time.Now().Before(enough); answers.Add(1) {
+				if err := ask(); err != nil {
+					t.Errorf("after %d answers: %v", answers.Load(), err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	for ; time.Now().Before(enough); ready.Add(1) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	callers.Wait()
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	for end := time.Now().Add(time.Minute); left.Load() < opened.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("of %d tunnels %d have ended", opened.Load(), left.Load())
+		}
+	}
+	t.Logf("%d answers through %d tunnels", answers.Load(), opened.Load())
+	if answers.Load() == 0 || opened.Load() < 2 {
+		t.Errorf("%d answers through %d tunnels", answers.Load(), opened.Load())
+	}
 }

@@ -39,6 +39,7 @@ type client struct {
 type endpoint struct {
 	url, token, ca, home string
 	bytes                int
+	more                 []string // of the environment
 }
 
 // clientsIn are the clients that are installed in a folder, and the SDK that this module has.
@@ -98,6 +99,9 @@ func clientsIn(t *testing.T, folder string) []client {
 		{"mcp-remote", version("mcp-remote"), true, false, func(ctx context.Context, e endpoint) string {
 			return e.pipe(ctx, node, slices.Concat([]string{in("mcp-remote"), e.url}, e.header("--header"))...)
 		}},
+		{"Copilot CLI", version("@github/copilot"), true, true, func(ctx context.Context, e endpoint) string {
+			return e.copilot(ctx, node, filepath.Join(modules, "@github/copilot/npm-loader.js"))
+		}},
 		{"TypeScript SDK 1", version("@modelcontextprotocol/sdk"), true, false, typescript("v1")},
 		{"TypeScript SDK 2", version("@modelcontextprotocol/client"), true, false, typescript("v2")},
 		{"Go SDK", moduleVersion(t), true, false, askGo},
@@ -128,10 +132,10 @@ func (e endpoint) header(flag string) []string {
 func (e endpoint) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = e.home
-	command.Env = []string{
+	command.Env = append([]string{
 		"HOME=" + e.home, "PATH=" + filepath.Dir(name) + ":" + os.Getenv("PATH"), "NODE_EXTRA_CA_CERTS=" + e.ca,
 		"SSL_CERT_FILE=" + e.ca, "FREEHOLD_TOKEN=" + e.token, "GEMINI_CLI_TRUST_WORKSPACE=true", "NO_COLOR=1", "BROWSER=true",
-	}
+	}, e.more...)
 	command.WaitDelay = time.Second
 	return command
 }
@@ -243,6 +247,10 @@ var varies = []struct {
 	as string
 }{
 	{regexp.MustCompile(`\x1b\[[0-9;]*m`), ""},
+	// Of this machine, and of this login.
+	{regexp.MustCompile(`(?m)^(\[mcp-[a-z]+\]|Please navigate to:|Authorization complete).*$`), ""},
+	{regexp.MustCompile(`localhost:\d+/oauth/callback`), "localhost:PORT/oauth/callback"},
+	{regexp.MustCompile(`/callback/[\w-]{12}\b`), "/callback/ID"},
 	{regexp.MustCompile(`\s+`), " "},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`\[\d+\] `), ""},

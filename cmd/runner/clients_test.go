@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,6 +44,10 @@ type refusal struct {
 	away, dark bool
 	// bytes is how long the argument of the call is.
 	bytes int
+	// crowd has filled a bound before the client comes, or before its call.
+	crowd func() *crowd
+	// sessions is how many a bridge has, which is in the backend's place then.
+	sessions int
 }
 
 var refusals = []refusal{
@@ -63,6 +68,11 @@ var refusals = []refusal{
 	{what: "404: another path", path: "/other"},
 	{what: "503: the backend is away", away: true},
 	{what: "503: the issuer's keys cannot be had", login: true, token: oidctest.Object{}, dark: true},
+	{what: "503: more sessions than a bridge has (`Busy`)", sessions: 1, crowd: guests},
+	{
+		what: "503: more calls than a caller may have (`TooManyCalls`)", login: true, token: oidctest.Object{},
+		crowd: beginners,
+	},
 	{
 		what: "a caller who is not on the list", login: true, token: oidctest.Object{},
 		edit: func(r *runconfig.RunConfig) { r.Proxy.Authentication.Usernames = []string{"bob"} },
@@ -78,6 +88,11 @@ var refusals = []refusal{
 	{what: "the backend breaks a call off", called: true, backend: func(http.ResponseWriter, *http.Request) {
 		panic(http.ErrAbortHandler)
 	}},
+	{what: "more calls than a bridge takes (`Busy`)", called: true, sessions: 10, crowd: callers},
+	{
+		what: "more calls than a caller may have (`TooManyCalls`)", called: true, login: true, token: oidctest.Object{},
+		crowd: beginners,
+	},
 	{what: "413: a call of more than 4 MiB", called: true, bytes: 5 << 20},
 }
 
@@ -85,6 +100,7 @@ var refusals = []refusal{
 // FREEHOLD_CLIENTS is the folder in which hack/clients.sh installs them. A client that is missing there fails.
 func TestEachRefusalAsClientsShowIt(t *testing.T) {
 	var table strings.Builder
+	whole := true
 	all := clientsIn(t, os.Getenv("FREEHOLD_CLIENTS"))
 	for _, called := range []bool{false, true} {
 		fmt.Fprintf(&table, "\n## %s\n\n", map[bool]string{false: "Where a client connects", true: "A call"}[called])
@@ -98,12 +114,20 @@ func TestEachRefusalAsClientsShowIt(t *testing.T) {
 				if called && !c.calls || r.bytes > 0 && c.short {
 					continue
 				}
-				shown := r.ask(t, c)
-				t.Logf("%s, %s: %s", r.what, c.name, shown)
-				fmt.Fprintf(&table, "| %s | %s | %s |\n", what, c.name, shown)
-				what = ""
+				asked := false
+				t.Run(r.what+"/"+c.name, func(t *testing.T) {
+					asked = true
+					shown := r.ask(t, c)
+					t.Log(shown)
+					fmt.Fprintf(&table, "| %s | %s | %s |\n", what, c.name, shown)
+					what = ""
+				})
+				whole = whole && asked
 			}
 		}
+	}
+	if !whole { // -run names some
+		return
 	}
 	golden.Part(t, "../../docs/maintainers/clients.md", "<!-- generated from cmd/runner -->\n",
 		"<!-- end of what is generated -->\n", versions(all)+table.String())
@@ -121,10 +145,37 @@ func versions(all []client) string {
 // ask has a client meet the refusal, and returns what it shows.
 func (r *refusal) ask(t *testing.T, c client) string {
 	t.Helper()
+	s := r.stage(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	said := c.ask(ctx, s.endpoint)
+	if ctx.Err() != nil {
+		t.Errorf("it has not ended within %s", patience)
+	}
+	return shown(said, s.names())
+}
+
+// stage is a proxy of the runner's own program, with all that is before and behind it.
+type stage struct {
+	front  *httptest.Server
+	issuer *oidctest.Issuer
+	endpoint
+}
+
+// names are the words for what varies.
+func (s *stage) names() map[string]string {
+	return map[string]string{
+		s.front.URL: "URL", strings.TrimPrefix(s.front.URL, "http://"): "HOST", s.home: "HOME", s.issuer.URL: "ISSUER",
+	}
+}
+
+// stage starts it.
+func (r *refusal) stage(t *testing.T) *stage {
+	t.Helper()
 	backend := httptest.NewServer(r.server())
-	defer func() { backend.CloseClientConnections(); backend.Close() }()
+	t.Cleanup(func() { backend.CloseClientConnections(); backend.Close() })
 	var proxy *url.URL
-	front := httptest.NewServer(&httputil.ReverseProxy{
+	var before http.Handler = &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = proxy.Scheme, proxy.Host, p.In.Host
 			if r.front != nil {
@@ -132,8 +183,12 @@ func (r *refusal) ask(t *testing.T, c client) string {
 			}
 		},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	})
-	defer func() { front.CloseClientConnections(); front.Close() }()
+	}
+	if r.crowd != nil {
+		before = r.crowd().before(t, r.called, func() string { return proxy.Host }, before)
+	}
+	front := httptest.NewServer(before)
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	issuer, login := r.issuer(t)
 	run := sample(t, func(run *runconfig.RunConfig) {
 		if r.login {
@@ -143,46 +198,50 @@ func (r *refusal) ask(t *testing.T, c client) string {
 				Audiences: []string{front.URL + "/mcp"},
 			}
 		}
+		if r.sessions > 0 {
+			run.Backend.Transport, run.Backend.Bridge = "stdio", &runconfig.Bridge{Image: "runner", Sessions: 1}
+		}
 		if r.edit != nil {
 			r.edit(run)
 		}
 	})
-	p := start(t, run, backend.URL, "--login="+login)
+	at := backend.URL
+	if r.sessions > 0 {
+		at = bridge(t, run, r.sessions)
+	}
+	p := start(t, run, at, "--login="+login, tightMemory)
 	p.await("it reaches the backend", func() bool { return r.dark || p.get("/readyz") == http.StatusOK })
 	if proxy, _ = url.Parse("http://" + p.calls); r.away {
 		backend.Listener.Close()
 		backend.CloseClientConnections()
 	}
-	e := endpoint{url: front.URL + "/mcp", ca: filepath.Join(login, runconfig.CAFile), bytes: r.bytes, home: t.TempDir()}
-	if r.path != "" {
-		e.url = front.URL + r.path
+	e := endpoint{
+		url: front.URL + cmp.Or(r.path, "/mcp"), ca: filepath.Join(login, runconfig.CAFile),
+		bytes: r.bytes, home: t.TempDir(),
 	}
 	if r.token != nil {
 		e.token = issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{
 			"iss": issuer.URL, "sub": "ann", "aud": front.URL + "/mcp", "exp": time.Now().Unix() + 600,
 		}.With(r.token))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	said := c.ask(ctx, e)
-	if ctx.Err() != nil {
-		t.Errorf("%s, %s: it has not ended within %s", r.what, c.name, patience)
-	}
-	return shown(said, map[string]string{
-		front.URL: "URL", strings.TrimPrefix(front.URL, "http://"): "HOST", e.home: "HOME", issuer.URL: "ISSUER",
-	})
+	return &stage{front, issuer, e}
 }
 
 // issuer is one whose document says what clients look for, without registration, and the folder of its certificate.
 func (r *refusal) issuer(t *testing.T) (*oidctest.Issuer, string) {
 	t.Helper()
 	issuer, login := oidctest.New(t), t.TempDir()
-	if err := os.WriteFile(filepath.Join(login, runconfig.CAFile), issuer.Bundle(), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(login, runconfig.CAFile), certify(t, issuer), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	keys := issuer.Config.Handler
+	people := logsIn(issuer, t)
 	issuer.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.URL.Path, "/.well-known/") {
+		switch {
+		case r.URL.Path == "/authorize", r.URL.Path == "/token":
+			people.ServeHTTP(w, r)
+			return
+		case !strings.Contains(r.URL.Path, "/.well-known/"):
 			keys.ServeHTTP(w, r)
 			return
 		}
@@ -211,6 +270,10 @@ func (r *refusal) server() http.Handler {
 		body, err := io.ReadAll(request.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
+		}
+		if strings.Contains(string(body), crowded) {
+			<-request.Context().Done()
+			return
 		}
 		if r.backend != nil && strings.Contains(string(body), `"tools/call"`) {
 			r.backend(w, request)

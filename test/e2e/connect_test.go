@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,13 +46,20 @@ var _ = It("What connect prints is called as it stands, with a token, from this 
 			TokenCommand string `json:"tokenCommand"`
 		}
 		Expect(json.NewDecoder(printed).Decode(&endpoint)).To(Succeed())
-		token, err := exec.CommandContext(ctx, "bash", "-c", endpoint.TokenCommand).Output() //nolint:gosec // ours
-		Expect(err).NotTo(HaveOccurred(), endpoint.TokenCommand)
 		Expect(endpoint.Header).To(Equal("Authorization"))
-		caller := &http.Client{Transport: withHeader{endpoint.Header, "Bearer " + strings.TrimSpace(string(token))}}
+		caller := withHeader{name: endpoint.Header, value: &atomic.Pointer[string]{}}
+		login := func() {
+			GinkgoHelper()
+			token, err := exec.CommandContext(ctx, "bash", "-c", endpoint.TokenCommand).Output() //nolint:gosec // ours
+			Expect(err).NotTo(HaveOccurred(), endpoint.TokenCommand)
+			caller.value.Store(new("Bearer " + strings.TrimSpace(string(token))))
+		}
+		login()
 		list := func() error {
 			session, err := mcp.NewClient(&mcp.Implementation{Name: "connected"}, nil).Connect(ctx,
-				&mcp.StreamableClientTransport{Endpoint: endpoint.URL, HTTPClient: caller, DisableStandaloneSSE: true}, nil)
+				&mcp.StreamableClientTransport{
+					Endpoint: endpoint.URL, HTTPClient: &http.Client{Transport: caller}, DisableStandaloneSSE: true,
+				}, nil)
 			if err != nil {
 				return err
 			}
@@ -73,9 +82,16 @@ var _ = It("What connect prints is called as it stands, with a token, from this 
 				answers++
 			}
 		})
-		s.replaced(ctx, s.restart(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-			Name: workload.ProxyName(s.name),
-		}}), workload.ComponentProxy)
+		lasts, _ := time.ParseDuration(os.Getenv("FORWARD")) // 0 is once
+		for begun := time.Now(); ; {
+			s.replaced(ctx, s.restart(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+				Name: workload.ProxyName(s.name),
+			}}), workload.ComponentProxy)
+			if time.Since(begun) >= lasts {
+				break
+			}
+			login() // a token lasts for an hour
+		}
 		time.Sleep(2 * time.Second) // a call after the last pod of before has ended
 		enough()
 		done.Wait()
@@ -84,11 +100,14 @@ var _ = It("What connect prints is called as it stands, with a token, from this 
 	})
 
 // withHeader sends a header with each request.
-type withHeader struct{ name, value string }
+type withHeader struct {
+	name  string
+	value *atomic.Pointer[string]
+}
 
 // RoundTrip implements http.RoundTripper.
 func (h withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set(h.name, h.value)
+	r.Header.Set(h.name, *h.value.Load())
 	return http.DefaultTransport.RoundTrip(r)
 }

@@ -11,25 +11,40 @@ import (
 	"github.com/freehold-dev/freehold/test/golden"
 )
 
+// mostWords is how long the page is on one client.
+const mostWords = 110
+
+// TestThePageHasTheClients holds docs/how-to/connect.md to the clients; -update writes it.
 func TestThePageHasTheClients(t *testing.T) {
-	var table strings.Builder
-	table.WriteString("| `--client` | for | run on | redirect URIs | if it fails |\n| --- | --- | --- | --- | --- |\n")
+	var table, sections strings.Builder
+	table.WriteString("| `--client` | for | run on | redirect URIs |\n| --- | --- | --- | --- |\n")
+	const public = "https://mcp.example.com/everything/mcp"
+	e := Endpoint{Name: "everything", URL: public, InCluster: "http://everything-proxy.tools.svc:8000/mcp", Access: Token}
 	for _, client := range All {
-		fails, err := client.Says(client.Fails, Endpoint{Name: "NAME"})
-		if err != nil {
-			t.Fatal(err)
+		var said [3]string
+		for i, text := range []string{client.Text, client.Fails, client.Forget} {
+			var err error
+			if said[i], err = client.Says(text, e); err != nil {
+				t.Fatal(err)
+			}
 		}
 		var uris []string
 		for _, uri := range client.RedirectURIs {
 			uri, note, _ := strings.Cut(uri, " ")
 			uris = append(uris, strings.TrimSpace("`"+uri+"` "+note))
 		}
-		fmt.Fprintf(&table, "| `%s` | %s, %s | %s | %s | %s |\n", client.Name, client.Title, client.Version, client.Tested,
-			strings.Join(uris, ", "), fails)
+		fmt.Fprintf(&table, "| `%s` | %s, %s | %s | %s |\n", client.Name, client.Title, client.Version, client.Tested,
+			strings.Join(uris, ", "))
+		section := fmt.Sprintf("\n### %s\n\n```\n%s\n```\n\n%s Forget a login: %s.\n", client.Title, said[0], said[1],
+			said[2])
+		if n := len(strings.Fields(section)); n > mostWords {
+			t.Errorf("the page has %d words on %s, want %d at most", n, client.Title, mostWords)
+		}
+		sections.WriteString(section)
 	}
 	golden.Part(t, "../../../../docs/how-to/connect.md",
 		"<!-- generated from cmd/kubectl-freehold/internal/clients -->\n", "<!-- end of what is generated -->\n",
-		table.String())
+		table.String()+"\nOf callers that send a token:\n"+sections.String())
 }
 
 func TestNamesFitEachClient(t *testing.T) {

@@ -301,7 +301,7 @@ func TestAProcessHasItsPlaceUntilItHasEnded(t *testing.T) {
 				t.Errorf("after %s %d processes run", what, n)
 			}
 		}
-		f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 1 sessions")
+		f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "all 1 sessions of this pod are in use")
 	})
 }
 

@@ -389,7 +389,7 @@ func TestAClientThatDoesNotReadCostsABoundedMemory(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	f := serve(t, Config{Server: child(""), Sessions: 2})
 	one, two := f.begin(), f.begin()
-	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 2 sessions")
+	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "all 2 sessions of this pod are in use")
 	f.sessions.Get(one).used = time.Now().Add(-2 * makeRoom)
 	three := f.begin()
 	f.want(f.call(one, "1", "pid"), http.StatusNotFound)

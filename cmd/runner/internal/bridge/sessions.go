@@ -22,7 +22,8 @@ func (b *Bridge) open(ctx context.Context, caller string, own bool, standing *st
 	case errors.Is(err, share.ErrOwn):
 		return nil, busy("this caller has %d of %d sessions: end one first", share.Half(b.config.Sessions), b.config.Sessions)
 	default:
-		return nil, busy("there are %d sessions", b.config.Sessions)
+		return nil, busy("all %d sessions of this pod are in use: end one, or come again later; the server's owner can add "+
+			"pods (spec.replicas)", b.config.Sessions)
 	}
 	s := &session{
 		id: rand.Text(), caller: caller, own: own, standing: standing, gone: make(chan struct{}), used: time.Now(),

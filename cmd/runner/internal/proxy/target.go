@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // Config says how one target is served.
@@ -216,7 +218,11 @@ func (t *target) admit(next http.Handler) http.Handler {
 		if who := pipeline.Of(r.Context()).Account(); who != "" {
 			leave, err := t.proxy.process.Memory.Calls.Take(who, 1)
 			if err != nil {
-				f := jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyCalls: %v", err)
+				why := "this caller has as many calls on their way as one may have: wait for an answer to one of them"
+				if errors.Is(err, share.ErrAll) {
+					why = "there are as many calls on their way as this proxy takes: come again later"
+				}
+				f := jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyCalls: %s", why)
 				f.Retry = 1
 				Answer(w, f, nil)
 				return
