@@ -73,7 +73,9 @@ func TestWhatConnectPrintsAsClientsRunIt(t *testing.T) {
 			{client: "inspector", name: "Inspector CLI"},
 			{client: "mcp-remote", name: "mcp-remote", ask: askRemote},
 			{client: "json", name: "TypeScript SDK 2", ask: askTypeScript(folder)},
-			{client: "json", name: "Go SDK", ask: func(ctx context.Context, e endpoint, _ string) string { return askGo(ctx, e) }},
+			{client: "json", name: "Go SDK", ask: func(ctx context.Context, e endpoint, _ string) string {
+				return askGo(ctx, e)
+			}},
 		} {
 			asked := false
 			t.Run(c.what+"/"+p.name, func(t *testing.T) {
