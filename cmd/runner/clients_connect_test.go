@@ -370,7 +370,7 @@ func certify(t *testing.T, issuer *oidctest.Issuer) []byte {
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "provider"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: ca.NotBefore, NotAfter: ca.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
+		NotBefore:   ca.NotBefore, NotAfter: ca.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	its, err := x509.CreateCertificate(rand.Reader, ca, ca, &authority.PublicKey, authority)

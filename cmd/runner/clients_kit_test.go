@@ -250,7 +250,7 @@ var varies = []struct {
 	// Of this machine, and of this login.
 	{regexp.MustCompile(`(?m)^(\[mcp-[a-z]+\]|Please navigate to:|Authorization complete).*$`), ""},
 	{regexp.MustCompile(`localhost:\d+/oauth/callback`), "localhost:PORT/oauth/callback"},
-	{regexp.MustCompile(`/callback/[\w-]{12}\b`), "/callback/ID"},
+	{regexp.MustCompile(`/callback/[\w-]{12}`), "/callback/ID"},
 	{regexp.MustCompile(`\s+`), " "},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`\[\d+\] `), ""},
