@@ -38,6 +38,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.EgressPortApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EgressRule"):
 		return &apisv1alpha1.EgressRuleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GroupMember"):
+		return &apisv1alpha1.GroupMemberApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Introspection"):
 		return &apisv1alpha1.IntrospectionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("KubernetesIssuer"):
@@ -46,6 +48,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.LocalReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPAuthzConfig"):
 		return &apisv1alpha1.MCPAuthzConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPGroup"):
+		return &apisv1alpha1.MCPGroupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPGroupSpec"):
+		return &apisv1alpha1.MCPGroupSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPGroupStatus"):
+		return &apisv1alpha1.MCPGroupStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPOIDCConfig"):
 		return &apisv1alpha1.MCPOIDCConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPOIDCConfigSpec"):

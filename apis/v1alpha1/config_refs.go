@@ -20,6 +20,12 @@ func (c *MCPAuthzConfig) GetConfigSpec() any { return &c.Spec }
 // GetConfigStatus is the status.
 func (c *MCPAuthzConfig) GetConfigStatus() *ConfigStatus { return &c.Status }
 
+// GetConfigSpec is the spec.
+func (g *MCPGroup) GetConfigSpec() any { return &g.Spec }
+
+// GetConfigStatus is the status.
+func (g *MCPGroup) GetConfigStatus() *ConfigStatus { return &g.Status.ConfigStatus }
+
 // ConfigRef is a reference of a workload to a shared configuration of its namespace.
 // +kubebuilder:object:generate=false
 type ConfigRef struct {

@@ -187,11 +187,6 @@ type MCPServerSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
-	// groupRef names the MCPGroup to which this server belongs. This version
-	// ignores it.
-	// +optional
-	GroupRef *LocalReference `json:"groupRef,omitempty"`
-
 	// toolConfigRef names the MCPToolConfig that says which tools callers see.
 	// This version does not enforce it: while it is set, the proxy refuses every
 	// call, and the server is not ready, with reason NotEnforced.

@@ -38,6 +38,11 @@ type ProxyWorkloadSpec struct {
 	// +optional
 	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
 
+	// groupRef names the MCPGroup to which the server belongs. Joining and leaving restart
+	// nothing. A group that does not exist changes nothing for the server.
+	// +optional
+	GroupRef *LocalReference `json:"groupRef,omitempty"`
+
 	// suspend stops the proxy, and the backend of an MCPServer once calls in flight
 	// have ended. The objects stay. The default is false.
 	// +optional

@@ -18,7 +18,8 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &MCPServer{}, &MCPServerList{}, &MCPRemoteProxy{}, &MCPRemoteProxyList{},
-		&MCPOIDCConfig{}, &MCPOIDCConfigList{}, &MCPAuthzConfig{}, &MCPAuthzConfigList{})
+		&MCPOIDCConfig{}, &MCPOIDCConfigList{}, &MCPAuthzConfig{}, &MCPAuthzConfigList{},
+		&MCPGroup{}, &MCPGroupList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -1505,6 +1505,21 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.freehold-dev.freehold.apis.v1alpha1.EgressPeer
           elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.GroupMember
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: ready
+      type:
+        scalar: boolean
+      default: false
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.Introspection
   map:
     fields:
@@ -1561,6 +1576,80 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ConfigStatus
       default: {}
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPGroup
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: ObjectMeta.v1.meta.apis.pkg.apimachinery.k8s.io
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.MCPGroupSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.MCPGroupStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPGroupSpec
+  map:
+    fields:
+    - name: description
+      type:
+        scalar: string
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPGroupStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: Condition.v1.meta.apis.pkg.apimachinery.k8s.io
+          elementRelationship: associative
+          keys:
+          - type
+    - name: hash
+      type:
+        scalar: string
+    - name: memberCount
+      type:
+        scalar: numeric
+    - name: members
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.GroupMember
+          elementRelationship: associative
+          keys:
+          - kind
+          - name
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: policies
+      type:
+        scalar: numeric
+    - name: readyMembers
+      type:
+        scalar: numeric
+    - name: referencingWorkloads
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadReference
+          elementRelationship: associative
+          keys:
+          - kind
+          - name
+    - name: workloads
+      type:
+        scalar: numeric
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPOIDCConfig
   map:
     fields:
@@ -1637,6 +1726,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: caBundleRef
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.CABundleReference
+    - name: groupRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.LocalReference
     - name: headers
       type:
         list:

@@ -90,6 +90,14 @@ func (b *MCPRemoteProxySpecApplyConfiguration) WithAuthzConfig(value *AuthzConfi
 	return b
 }
 
+// WithGroupRef sets the GroupRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GroupRef field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithGroupRef(value *LocalReferenceApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.GroupRef = value
+	return b
+}
+
 // WithSuspend sets the Suspend field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Suspend field is set to the value of the last call.

@@ -89,9 +89,6 @@ type MCPServerSpecApplyConfiguration struct {
 	// baseline Pod Security Standard. The condition Accepted names what is
 	// refused, and what to write instead.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
-	// groupRef names the MCPGroup to which this server belongs. This version
-	// ignores it.
-	GroupRef *LocalReferenceApplyConfiguration `json:"groupRef,omitempty"`
 	// toolConfigRef names the MCPToolConfig that says which tools callers see.
 	// This version does not enforce it: while it is set, the proxy refuses every
 	// call, and the server is not ready, with reason NotEnforced.
@@ -149,6 +146,14 @@ func (b *MCPServerSpecApplyConfiguration) WithAuthzConfigRef(value *LocalReferen
 // If called multiple times, the AuthzConfig field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithAuthzConfig(value *AuthzConfigApplyConfiguration) *MCPServerSpecApplyConfiguration {
 	b.ProxyWorkloadSpecApplyConfiguration.AuthzConfig = value
+	return b
+}
+
+// WithGroupRef sets the GroupRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GroupRef field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithGroupRef(value *LocalReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.GroupRef = value
 	return b
 }
 
@@ -359,14 +364,6 @@ func (b *MCPServerSpecApplyConfiguration) WithServiceAccountName(value string) *
 // If called multiple times, the PodTemplate field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithPodTemplate(value runtime.RawExtension) *MCPServerSpecApplyConfiguration {
 	b.PodTemplate = &value
-	return b
-}
-
-// WithGroupRef sets the GroupRef field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the GroupRef field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithGroupRef(value *LocalReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
-	b.GroupRef = value
 	return b
 }
 

@@ -27,6 +27,9 @@ type ProxyWorkloadSpecApplyConfiguration struct {
 	// authzConfig says what callers may do. The proxy enforces it. Without it,
 	// whoever reaches the proxy may do everything.
 	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
+	// groupRef names the MCPGroup to which the server belongs. Joining and leaving restart
+	// nothing. A group that does not exist changes nothing for the server.
+	GroupRef *LocalReferenceApplyConfiguration `json:"groupRef,omitempty"`
 	// suspend stops the proxy, and the backend of an MCPServer once calls in flight
 	// have ended. The objects stay. The default is false.
 	Suspend *bool `json:"suspend,omitempty"`
@@ -86,6 +89,14 @@ func (b *ProxyWorkloadSpecApplyConfiguration) WithAuthzConfigRef(value *LocalRef
 // If called multiple times, the AuthzConfig field is set to the value of the last call.
 func (b *ProxyWorkloadSpecApplyConfiguration) WithAuthzConfig(value *AuthzConfigApplyConfiguration) *ProxyWorkloadSpecApplyConfiguration {
 	b.AuthzConfig = value
+	return b
+}
+
+// WithGroupRef sets the GroupRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GroupRef field is set to the value of the last call.
+func (b *ProxyWorkloadSpecApplyConfiguration) WithGroupRef(value *LocalReferenceApplyConfiguration) *ProxyWorkloadSpecApplyConfiguration {
+	b.GroupRef = value
 	return b
 }
 
