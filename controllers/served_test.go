@@ -32,11 +32,16 @@ func TestAnOperatorNamesTheKindsThatTheClusterLacks(t *testing.T) {
 	}{
 		"all are there": {
 			cluster{
-				kinds: map[string]bool{"MCPServer": true, "MCPRemoteProxy": true, "MCPOIDCConfig": true, "MCPAuthzConfig": true},
+				kinds: map[string]bool{
+					"MCPServer": true, "MCPRemoteProxy": true, "MCPOIDCConfig": true, "MCPAuthzConfig": true,
+					"MCPGroup": true,
+				},
 			},
 			"",
 		},
-		"two are younger":    {cluster{kinds: map[string]bool{"MCPServer": true, "MCPAuthzConfig": true}}, others},
+		"two are younger": {
+			cluster{kinds: map[string]bool{"MCPServer": true, "MCPAuthzConfig": true, "MCPGroup": true}}, others,
+		},
 		"it does not answer": {cluster{err: errors.New("connection refused")}, ""},
 	} {
 		got := ""

@@ -19,12 +19,16 @@ type Config struct {
 	Conditions        []string
 	// StatusManager states who refers to it.
 	StatusManager ownership.Manager
+
+	// statusFields are what it states of that.
+	statusFields []string
 }
 
 // configs has a line for each kind of shared configuration.
 var configs = []Config{
 	config("MCPOIDCConfig"),
 	config("MCPAuthzConfig", "PolicyUnmatched"),
+	group(config("MCPGroup")),
 }
 
 // Configs are the kinds of shared configurations.
@@ -53,7 +57,17 @@ func config(kind string, conditions ...string) Config {
 		Finalizer: "freehold.dev/" + name, FinalizerManager: manager("finalizer"),
 		ConditionsManager: manager("conditions"), Conditions: slices.Concat(configConditions, conditions),
 		StatusManager: manager("status"),
+		statusFields:  []string{"status.hash", "status.policies", "status.workloads", "status.referencingWorkloads"},
 	}
+}
+
+// group is the row of a kind whose objects workloads belong to. They are no part of what these run.
+func group(row Config) Config {
+	row.Conditions = slices.DeleteFunc(row.Conditions, func(t string) bool { return t == "RolledOut" })
+	row.statusFields = []string{
+		"status.workloads", "status.referencingWorkloads", "status.members", "status.memberCount", "status.readyMembers",
+	}
+	return row
 }
 
 func (c Config) grants() []ownership.Grant {
@@ -73,8 +87,7 @@ func (c Config) grants() []ownership.Grant {
 		own(c.FinalizerManager, "", "holds the configuration while workloads refer to it", `metadata.finalizers[="`+
 			c.Finalizer+`"]`),
 		own(c.ConditionsManager, "status", "reports the state, and of which generation", reported...),
-		own(c.StatusManager, "status", "reports what it says, and who refers to it", "status.hash", "status.policies",
-			"status.workloads", "status.referencingWorkloads"),
+		own(c.StatusManager, "status", "reports what it says, and who refers to it", c.statusFields...),
 	}
 }
 

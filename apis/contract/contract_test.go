@@ -145,7 +145,7 @@ func TestFreeholdsRolesAreInstalled(t *testing.T) {
 			t.Errorf("what is installed for %s differs: run make generate (-compiled +installed):\n%s", identity, diff)
 		}
 	}
-	if files, err := filepath.Glob(filepath.Join(dir, "*.yaml")); err != nil || !cmp.Equal(files, want) || len(want) != 6 {
+	if files, err := filepath.Glob(filepath.Join(dir, "*.yaml")); err != nil || !cmp.Equal(files, want) || len(want) != 7 {
 		t.Errorf("there are files %v, want %v (%v): run make generate", files, want, err)
 	}
 }

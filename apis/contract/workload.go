@@ -45,7 +45,7 @@ func Workloads() []Workload { return []Workload{MCPServers(), MCPRemoteProxies()
 
 // workloadConditions are those of every kind, in the order of a status.
 var workloadConditions = []string{
-	"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "Published", "ForeignPodContent",
+	"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "Published", "ForeignPodContent", "GroupMissing",
 	"FieldConflict", "FinalizerMissing", "UnknownFields",
 }
 

@@ -37,6 +37,8 @@ const (
 	ConditionBackendExposed = "BackendExposed"
 	// ConditionPublished is present while the spec asks for an HTTPRoute: whether a Gateway leads clients to the proxy.
 	ConditionPublished = "Published"
+	// ConditionGroupMissing is present, and True, while spec.groupRef names an MCPGroup that does not exist.
+	ConditionGroupMissing = "GroupMissing"
 	// ConditionPolicyUnmatched is present, and True, while a policy of the spec can match no call.
 	ConditionPolicyUnmatched = "PolicyUnmatched"
 	// ConditionBackendApplied is the runner's: whether the backend's objects carry the runner's content.
@@ -135,6 +137,8 @@ const (
 	ReasonConfigNotFound = "ConfigNotFound"
 	ReasonConfigDeleting = "ConfigDeleting"
 	ReasonConfigInvalid  = "ConfigInvalid"
+	// ReasonGroupNotFound says that there is no MCPGroup of the name in spec.groupRef.
+	ReasonGroupNotFound = "GroupNotFound"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
 	// ReasonFieldConflict says that fields were overwritten more often than they are repaired at once.

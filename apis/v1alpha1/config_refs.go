@@ -76,6 +76,10 @@ var configFields = []configField{
 		func(s *MCPServerSpec, ref *LocalReference) { s.ExternalAuthConfigRef = ref },
 	},
 	{
+		"MCPGroup", "groupRef", func(s *MCPServerSpec) *LocalReference { return s.GroupRef },
+		func(s *MCPServerSpec, ref *LocalReference) { s.GroupRef = ref },
+	},
+	{
 		"MCPOIDCConfig", "oidcConfigRef", func(s *MCPServerSpec) *LocalReference { return s.OIDCConfigRef.local() },
 		func(s *MCPServerSpec, ref *LocalReference) {
 			s.OIDCConfigRef = &OIDCConfigReference{LocalReference: *ref}

@@ -62,6 +62,8 @@ type MCPGroup struct {
 
 	// spec says what the group is for. It may be empty.
 	// +optional
+	// +default={}
+	// +kubebuilder:default={}
 	Spec MCPGroupSpec `json:"spec,omitempty"`
 
 	// status is the observed state.

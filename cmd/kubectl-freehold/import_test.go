@@ -59,6 +59,7 @@ func TestImportMakesOnlyFieldsOfOurs(t *testing.T) {
 		"MCPRemoteProxy": func() any { return &v1alpha1.MCPRemoteProxy{} },
 		"MCPOIDCConfig":  func() any { return &v1alpha1.MCPOIDCConfig{} },
 		"MCPAuthzConfig": func() any { return &v1alpha1.MCPAuthzConfig{} },
+		"MCPGroup":       func() any { return &v1alpha1.MCPGroup{} },
 	}
 	checked := 0
 	for _, file := range samples(t) {

@@ -367,7 +367,7 @@ func (c *cli) renderedOf(
 	}
 	in := workload.Input{Object: object}
 	for _, ref := range object.ConfigRefs() {
-		kind := registry.Named(ref.Kind)
+		kind := registry.Content(ref.Kind)
 		if kind == nil {
 			continue
 		}

@@ -25,6 +25,7 @@ func TestFieldsAreKnown(t *testing.T) {
 	kinds := map[string]any{
 		"MCPServer": &v1alpha1.MCPServer{}, "MCPRemoteProxy": &v1alpha1.MCPRemoteProxy{},
 		"MCPOIDCConfig": &v1alpha1.MCPOIDCConfig{}, "MCPAuthzConfig": &v1alpha1.MCPAuthzConfig{},
+		"MCPGroup": &v1alpha1.MCPGroup{},
 	}
 	files, err := filepath.Glob("../../config/crd/*.yaml")
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/configs/authz"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/group"
 	"github.com/freehold-dev/freehold/controllers/configs/oidc"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -120,18 +121,23 @@ func TestFindings(t *testing.T) {
 	everywhere := conditions.True("RolledOut", "every workload that refers to this configuration has its present content")
 	invalid := errors.New(`policy "a", line 1, column 2: no`)
 	for name, tc := range map[string]struct {
+		kind frame.Kind
 		j    frame.Verdict
 		want map[string]conditions.Finding
 	}{
-		"valid": {frame.Verdict{}, map[string]conditions.Finding{
+		"a group, which servers run nothing of": {group.Kind{}, frame.Verdict{}, map[string]conditions.Finding{
+			"Ready": conditions.True("Valid", "the spec is valid"),
+		}},
+		"valid": {authz.Kind{}, frame.Verdict{}, map[string]conditions.Finding{
 			"Ready":     conditions.True("Valid", "the spec is valid"),
 			"RolledOut": everywhere,
 		}},
-		"invalid": {frame.Verdict{Err: invalid}, map[string]conditions.Finding{
+		"invalid": {authz.Kind{}, frame.Verdict{Err: invalid}, map[string]conditions.Finding{
 			"Ready":   conditions.False("SpecInvalid", invalid.Error()),
 			"Stalled": conditions.True("SpecInvalid", invalid.Error()),
 		}},
 		"valid, with a word that is none": {
+			authz.Kind{},
 			authz.Kind{}.Check(&v1alpha1.MCPAuthzConfig{
 				Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{
 					{Name: "a", Policy: `permit(principal is Person, action, resource);`},
@@ -145,7 +151,7 @@ func TestFindings(t *testing.T) {
 			},
 		},
 	} {
-		if diff := cmp.Diff(tc.want, findings(tc.j, nil, 25, nil)); diff != "" {
+		if diff := cmp.Diff(tc.want, findings(tc.kind, tc.j, nil, 25, nil)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -198,9 +204,9 @@ func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for wrong, want := range map[string]metav1.ConditionStatus{"": "False", "old": "True"} {
-		found := findings(frame.Verdict{Hash: "new"}, members("new", w), 25, nil)
+		found := findings(r.kind, frame.Verdict{Hash: "new"}, members("new", w), 25, nil)
 		if wrong != "" {
-			found = findings(frame.Verdict{Hash: wrong}, members(wrong, w[:1]), 25, nil)
+			found = findings(r.kind, frame.Verdict{Hash: wrong}, members(wrong, w[:1]), 25, nil)
 		}
 		if got := found["RolledOut"].Status; got != want {
 			t.Errorf("RolledOut is %s, want %s", got, want)

@@ -93,7 +93,7 @@ func (r *Reconciler) run(ctx context.Context, p *reconcile.Pass, config frame.Ob
 	if err != nil {
 		return errors.Join(refused, counted, err)
 	}
-	return errors.Join(refused, counted, p.Report(ctx, findings(verdict, members, r.Percent, p.Conflicts)))
+	return errors.Join(refused, counted, p.Report(ctx, findings(r.kind, verdict, members, r.Percent, p.Conflicts)))
 }
 
 func (r *Reconciler) verdict(config frame.Object) frame.Verdict {

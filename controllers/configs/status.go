@@ -17,21 +17,20 @@ func (r *Reconciler) count(
 	ctx context.Context, p *reconcile.Pass, config frame.Object, verdict frame.Verdict, workloads []kinds.Object,
 ) error {
 	_, err := p.Apply(ctx, r.row.StatusManager, config,
-		r.kind.Intent(config.GetName(), config.GetNamespace(), desired(verdict, workloads)))
+		r.kind.Intent(config.GetName(), config.GetNamespace(), desired(verdict, workloads), workloads))
 	return err
 }
 
 // findings are the answers to all questions, by condition type. members are the
 // servers that take what the configuration says.
 func findings(
-	verdict frame.Verdict, members []rollout.Member, percent int,
-	conflicts []*apply.Conflict,
+	kind frame.Kind, verdict frame.Verdict, members []rollout.Member, percent int, conflicts []*apply.Conflict,
 ) map[string]conditions.Finding {
 	answer := valid(verdict)
 	found := map[string]conditions.Finding{v1alpha1.ConditionReady: answer}
 	if verdict.Err != nil {
 		found[v1alpha1.ConditionStalled] = conditions.True(answer.Reason, answer.Message) // only a person can change it
-	} else {
+	} else if _, rollsOut := kind.(frame.Content); rollsOut {
 		found[v1alpha1.ConditionRolledOut] = rollout.RolledOut(members, percent)
 	}
 	if len(verdict.Unmatched) > 0 {
@@ -54,6 +53,9 @@ func valid(verdict frame.Verdict) conditions.Finding {
 // configuration says now. A new one starts with that.
 func (r *Reconciler) members(ctx context.Context, name, hash string, servers []kinds.Object) ([]rollout.Member, error) {
 	var members []rollout.Member
+	if _, rollsOut := r.kind.(frame.Content); !rollsOut {
+		return nil, nil
+	}
 	for i := range servers {
 		m, ok, err := r.member(ctx, name, hash, servers[i])
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
@@ -90,6 +91,9 @@ func (r *Reconciler) affects(ctx context.Context, before, after client.Object) b
 	now, is := after.(kinds.Object)
 	if !was || !is || (old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil) {
 		return true
+	}
+	if _, rollsOut := r.kind.(frame.Content); !rollsOut {
+		return kinds.IsReady(old) != kinds.IsReady(now)
 	}
 	live, name := r.kind.New(), references.From(after, r.row.Object.Kind)
 	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.GetNamespace(), Name: name}, live,

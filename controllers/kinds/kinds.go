@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -164,6 +165,11 @@ func pointers[T any, P interface {
 		objects[i] = P(&items[i])
 	}
 	return objects
+}
+
+// IsReady reports whether an object says that it is ready.
+func IsReady(object Object) bool {
+	return meta.IsStatusConditionTrue(object.GetProxyStatus().Conditions, v1alpha1.ConditionReady)
 }
 
 // BackendReplicas is how many pods the backend is to have: 0 while the object is

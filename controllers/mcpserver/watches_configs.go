@@ -122,13 +122,13 @@ func (v waves) phase(ctx context.Context, server kinds.Object, config v1alpha1.W
 	return w.Member(config.Kind, config.Name, config.Hash).Phase
 }
 
-// errUnknown says that a configuration is of a kind that there is not, or large, and that nobody
+// errUnknown says that a configuration is of a kind that is no content, or large, and that nobody
 // has read it yet: a pass over a server that refers to it does.
 var errUnknown = errors.New("nobody knows what the configuration says")
 
 // config is a configuration as a claim would record it now.
 func (r *Reconciler) config(ctx context.Context, of followed) (v1alpha1.WorkloadConfig, error) {
-	kind := registry.Named(of.kind)
+	kind := registry.Content(of.kind)
 	if kind == nil {
 		return v1alpha1.WorkloadConfig{}, errUnknown
 	}

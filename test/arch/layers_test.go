@@ -49,12 +49,15 @@ var layers = map[string][]string{
 		"controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec",
 	},
 	// A kind of shared configuration is one package, and a line of the registry.
-	"controllers/configs/frame": {"apis/...", "applyconfig/..."},
+	"controllers/configs/frame": {"apis/...", "applyconfig/...", "controllers/kinds"},
 	"controllers/configs/authz": {
-		"apis/...", "applyconfig/...", "controllers/authz", "controllers/configs/frame",
+		"apis/...", "applyconfig/...", "controllers/authz", "controllers/configs/frame", "controllers/kinds",
 		"controllers/runspec",
 	},
-	"controllers/configs/oidc":     {"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/runspec"},
+	"controllers/configs/oidc": {
+		"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/kinds", "controllers/runspec",
+	},
+	"controllers/configs/group":    {"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/kinds"},
 	"controllers/configs/registry": {"apis/...", "controllers/configs/..."},
 	"controllers/configs/store": {
 		"apis/...", "controllers/configs/frame", "controllers/configs/registry",
@@ -107,7 +110,8 @@ var layers = map[string][]string{
 var pure = []string{
 	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/printable",
 	"apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions",
-	"controllers/configs/authz", "controllers/configs/frame", "controllers/configs/oidc", "controllers/configs/registry",
+	"controllers/configs/authz", "controllers/configs/frame", "controllers/configs/group", "controllers/configs/oidc",
+	"controllers/configs/registry",
 	"controllers/kinds", "controllers/mcpserver/successive", "controllers/podtemplate", "controllers/revision",
 	"controllers/rollout", "controllers/runspec",
 	"controllers/workload",

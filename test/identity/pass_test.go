@@ -125,11 +125,14 @@ func shared(s *kit.Env) {
 		"{issuer: 'https://a.example.com'}}}")
 	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: "+
 		"{policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPGroup, metadata: {name: company}, "+
+		"spec: {description: d}}")
 	refers := s.Intent(kit.Server("refers", "registry.example.com/echo:1",
-		"suspend: true\noidcConfigRef: {name: company}\nauthzConfigRef: {name: company}"))
+		"suspend: true\noidcConfigRef: {name: company}\nauthzConfigRef: {name: company}\ngroupRef: {name: company}"))
 	s.Must(s.Client.Create(s.Ctx, refers), "making a server that refers to them")
 	meta := metav1.ObjectMeta{Name: "company", Namespace: s.Namespace}
 	login, policies := &v1alpha1.MCPOIDCConfig{ObjectMeta: meta}, &v1alpha1.MCPAuthzConfig{ObjectMeta: meta}
+	group := &v1alpha1.MCPGroup{ObjectMeta: meta}
 	counted := func(status *v1alpha1.ConfigStatus) func() error {
 		return func() error {
 			if status.Workloads == nil || *status.Workloads != 1 {
@@ -140,11 +143,14 @@ func shared(s *kit.Env) {
 	}
 	s.Await(login, "it counts who refers to it", counted(&login.Status))
 	s.Await(policies, "it counts who refers to it", counted(&policies.Status))
+	s.Await(group, "it counts who refers to it", counted(&group.Status.ConfigStatus))
 	s.Delete(login)
 	s.Delete(policies)
+	s.Delete(group)
 	s.Delete(refers)
 	s.AwaitGone(login)
 	s.AwaitGone(policies)
+	s.AwaitGone(group)
 	s.AwaitGone(refers)
 }
 

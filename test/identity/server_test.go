@@ -83,6 +83,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 		"}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
 	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: "+name+
 		"}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPGroup, metadata: {name: "+name+"}}")
 	for _, c := range contract.Configs() {
 		made.states(s, c.Object, c.Object.Resource(), "metadata: {finalizers: ["+c.Finalizer+"]}")
 		made.states(s, c.Object, c.Object.Resource()+"/status", reported)

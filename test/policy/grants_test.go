@@ -151,6 +151,7 @@ func makeConfigs(env *kit.Env) {
 		"{oidc: {issuer: 'https://a.example.com'}}}")
 	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: "+
 		"{policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPGroup, metadata: {name: company}}")
 }
 
 // TestEveryGrantHasARow holds that no grant goes untried. What is written once has a story of its own.

@@ -15,6 +15,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/authz"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -29,7 +30,7 @@ func (Kind) New() frame.Object { return &v1alpha1.MCPAuthzConfig{} }
 
 // Intent states a status.
 func (Kind) Intent(
-	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration,
+	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration, _ []kinds.Object,
 ) runtime.ApplyConfiguration {
 	return v1alpha1ac.MCPAuthzConfig(name, namespace).WithStatus(status)
 }

@@ -1,5 +1,6 @@
 // Package frame is what all kinds of shared configurations have in common. Kind is what
-// tells one from the others, Set what a workload refers to. It is pure.
+// tells one from the others, Content one that contributes to run configs, Set what a workload
+// refers to of those. It is pure.
 package frame
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // Object is a configuration.
@@ -28,10 +30,16 @@ type Kind interface {
 	Row() contract.Config
 	// New is an empty object.
 	New() Object
-	// Intent states the status of an object.
-	Intent(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration
+	// Intent states the status of an object, to which these workloads refer.
+	Intent(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration,
+		referrers []kinds.Object) runtime.ApplyConfiguration
 	// Check is what an object says, whoever refers to it. It may take long: a store asks once for each spec.
 	Check(Object) Verdict
+}
+
+// Content is a kind of which an object is part of the content of all workloads that refer to it.
+type Content interface {
+	Kind
 	// AccessCheck names the check that a proxy makes of calls by a configuration of the kind, empty for a kind by which
 	// no call is refused. A proxy whose pods do not carry that name stops once the check is asked for.
 	AccessCheck() string

@@ -12,7 +12,7 @@ import (
 type Bound struct {
 	v1alpha1.ConfigRef
 	// Rules are those of its kind.
-	Rules Kind
+	Rules Content
 	// Object is nil if there is none. A cache may hold it in part.
 	Object Object
 	// Verdict is what it says, once that is known.

@@ -13,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -36,7 +37,7 @@ func (Kind) New() frame.Object { return &v1alpha1.MCPOIDCConfig{} }
 
 // Intent states a status.
 func (Kind) Intent(
-	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration,
+	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration, _ []kinds.Object,
 ) runtime.ApplyConfiguration {
 	return v1alpha1ac.MCPOIDCConfig(name, namespace).WithStatus(status)
 }

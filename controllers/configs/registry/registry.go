@@ -9,12 +9,14 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/authz"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/group"
 	"github.com/freehold-dev/freehold/controllers/configs/oidc"
 )
 
 var all = []frame.Kind{
 	oidc.Kind{},
 	authz.Kind{},
+	group.Kind{},
 }
 
 // All are the kinds.
@@ -30,13 +32,20 @@ func Named(kind string) frame.Kind {
 	return nil
 }
 
+// Content is the kind of this name, nil if there is none, or it contributes nothing to what workloads run.
+func Content(kind string) frame.Content {
+	content, _ := Named(kind).(frame.Content)
+	return content
+}
+
 type referring interface{ ConfigRefs() []v1alpha1.ConfigRef }
 
-// Bind is what a workload refers to, each with what was found of it. It leaves out kinds that there are not.
+// Bind is the content to which a workload refers, each with what was found of it. It leaves out kinds that there are
+// not.
 func Bind(workload referring, found frame.Set) frame.Set {
 	var set frame.Set
 	for _, ref := range workload.ConfigRefs() {
-		bound := frame.Bound{ConfigRef: ref, Rules: Named(ref.Kind)}
+		bound := frame.Bound{ConfigRef: ref, Rules: Content(ref.Kind)}
 		if bound.Rules == nil {
 			continue
 		}
@@ -56,8 +65,9 @@ func Guards(workload referring) bool {
 // AccessChecks names the access checks that a proxy makes, whoever states what they go by, sorted.
 func AccessChecks(proxy runconfig.Proxy) (names []string) {
 	for _, k := range all {
-		if name := k.AccessCheck(); name != "" && k.Before(&proxy) != nil {
-			names = append(names, name)
+		content, is := k.(frame.Content)
+		if is && content.AccessCheck() != "" && content.Before(&proxy) != nil {
+			names = append(names, content.AccessCheck())
 		}
 	}
 	slices.Sort(names)
@@ -74,13 +84,14 @@ func NotEnforced(workload referring) (fields []string) {
 	return fields
 }
 
-// Read is what whole configurations say.
+// Read is what whole configurations say that are content.
 func Read(configs ...frame.Object) (set frame.Set) {
 	for _, config := range configs {
 		for _, k := range all {
-			if reflect.TypeOf(config) == reflect.TypeOf(k.New()) {
+			content, is := k.(frame.Content)
+			if is && reflect.TypeOf(config) == reflect.TypeOf(k.New()) {
 				ref := v1alpha1.ConfigRef{Kind: k.Row().Object.Kind, Name: config.GetName()}
-				set = append(set, frame.Bound{ConfigRef: ref, Rules: k, Object: config, Verdict: k.Check(config)})
+				set = append(set, frame.Bound{ConfigRef: ref, Rules: content, Object: config, Verdict: k.Check(config)})
 			}
 		}
 	}

@@ -101,7 +101,7 @@ func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
 		want []string
 	}{
 		"nothing":       {v1alpha1.MCPServerSpec{}, nil},
-		"group":         {v1alpha1.MCPServerSpec{GroupRef: reference}, nil},
+		"group":         {of(v1alpha1.ProxyWorkloadSpec{GroupRef: reference}), nil},
 		"policies":      {of(v1alpha1.ProxyWorkloadSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}), nil},
 		"policy config": {of(v1alpha1.ProxyWorkloadSpec{AuthzConfigRef: reference}), nil},
 		"login":         {of(v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}), nil},

@@ -102,7 +102,11 @@ func TestAKindThatIsNoAccessCheckGuardsNothing(t *testing.T) {
 func TestTheGuardOfEachKindIsItsAccessCheck(t *testing.T) {
 	spec := &v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}
 	registry.Add(t, toy.Kind{})
-	for _, kind := range registry.All() {
+	for _, each := range registry.All() {
+		kind, is := each.(frame.Content)
+		if !is {
+			continue
+		}
 		var proxy runconfig.Proxy
 		kind.Guard(&proxy, frame.Referrer{Spec: spec, URL: "http://echo/mcp"})
 		if got := podtemplate.Guards(proxy); got == "" || got != kind.AccessCheck() {

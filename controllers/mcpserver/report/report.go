@@ -75,6 +75,7 @@ func findings(
 		v1alpha1.ConditionFieldConflict:     fieldConflict(s, conflicts),
 		v1alpha1.ConditionBackendExposed:    backendExposed(s),
 		v1alpha1.ConditionAvailable:         available(s, made),
+		v1alpha1.ConditionGroupMissing:      groupMissing(s),
 	} {
 		if f != nil {
 			found[conditionType] = *f
@@ -155,6 +156,16 @@ func backendExposed(s *snapshot.Snapshot) *conditions.Finding {
 			"proxy's checks; "+
 			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect",
 		s.Active.Name(server.Name))))
+}
+
+// groupMissing says that a server belongs to a group that does not exist.
+func groupMissing(s *snapshot.Snapshot) *conditions.Finding {
+	if s.MissingGroup == "" {
+		return nil
+	}
+	return new(conditions.True(v1alpha1.ReasonGroupNotFound, fmt.Sprintf(
+		"MCPGroup %q does not exist in this namespace, which changes nothing for calls: create it, or remove spec.groupRef",
+		s.MissingGroup)))
 }
 
 // Scalars report address and scale: those of a backend once it has a ready pod, and the address of an object without

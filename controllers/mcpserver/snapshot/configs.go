@@ -13,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
@@ -78,6 +79,22 @@ func (r *Reader) configs(ctx context.Context, s *Snapshot, refs frame.Set) (c Co
 		c.Ran, err = r.runs(ctx, s)
 	}
 	return c, err
+}
+
+// missingGroup is the name of the MCPGroup in the spec, if there is none.
+func (r *Reader) missingGroup(ctx context.Context, object kinds.Object) (string, error) {
+	group := object.GetProxySpec().GroupRef
+	if group == nil {
+		return "", nil
+	}
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: group.Name}
+	switch err := r.Cache.Get(ctx, key, &v1alpha1.MCPGroup{}, client.UnsafeDisableDeepCopy); {
+	case apierrors.IsNotFound(err):
+		return group.Name, nil
+	case err != nil:
+		return "", fmt.Errorf("reading MCPGroup %s: %w", key, err)
+	}
+	return "", nil
 }
 
 // runs is the run config of the proxy that stands, nil if nobody has it any more. The

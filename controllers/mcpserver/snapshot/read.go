@@ -106,6 +106,9 @@ func (r *Reader) Read(
 	if s.Configs.Refs, err = r.Configs.Bind(ctx, r.Cache, object); err != nil {
 		return nil, err
 	}
+	if s.MissingGroup, err = r.missingGroup(ctx, object); err != nil {
+		return nil, err
+	}
 	if slices.ContainsFunc(s.Configs.Refs, func(b frame.Bound) bool { return !b.Known() }) {
 		s, err = r.Contents(ctx, s, slot)
 	} else {

@@ -95,8 +95,10 @@ type Snapshot struct {
 	Pods       Pods
 	Complaints Complaints
 	Configs    Configs
-	Leftover   *networkingv1.NetworkPolicy
-	Hidden     bool
+	// MissingGroup is the name of the MCPGroup in the spec, where there is none.
+	MissingGroup string
+	Leftover     *networkingv1.NetworkPolicy
+	Hidden       bool
 	// Routing is what proxy pods tell.
 	Routing Routing
 	// Stops is since when the server stops, and Held what this process has claimed of it.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -43,13 +44,15 @@ var lists = map[string]list{
 	},
 	// The names that Kustomize changes where it changes that of a configuration.
 	"config/gitops/team/base/kustomizeconfig.yaml": {
-		regexp.MustCompile(`(- kind: \w+Config\n  fieldSpecs:\n(  - .*\n)+)+`),
+		regexp.MustCompile(`(- kind: MCP\w+\n  fieldSpecs:\n(  - .*\n)+)+`),
 		func(kinds []ownership.Object) string {
 			var b strings.Builder
 			for _, k := range kinds {
 				if field := v1alpha1.ConfigField(k.Kind); field != "" {
-					fmt.Fprintf(&b, "- kind: %s\n  fieldSpecs:\n  - {path: spec/%s/name, kind: MCPServer}\n"+
-						"  - {path: spec/%s/name, kind: MCPRemoteProxy}\n", k.Kind, field, field)
+					fmt.Fprintf(&b, "- kind: %s\n  fieldSpecs:\n", k.Kind)
+					for _, w := range contract.Workloads() {
+						fmt.Fprintf(&b, "  - {path: spec/%s/name, kind: %s}\n", field, w.Object.Kind)
+					}
 				}
 			}
 			return b.String()

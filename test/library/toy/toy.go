@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // MCPToolConfig is a configuration to which spec.toolConfigRef of a server refers.
@@ -64,7 +65,7 @@ func (Kind) New() frame.Object { return &MCPToolConfig{} }
 
 // Intent states a status.
 func (Kind) Intent(
-	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration,
+	name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration, _ []kinds.Object,
 ) runtime.ApplyConfiguration {
 	return v1alpha1ac.MCPOIDCConfig(name, namespace).WithKind("MCPToolConfig").WithStatus(status)
 }

@@ -49,7 +49,6 @@ func toolhive() []kind {
 			note: "Freehold calls no webhooks: write Cedar policies in spec.authzConfig",
 		},
 		{from: "spec.rateLimiting", note: "Freehold does not limit rates: let the Ingress or Gateway in front do it"},
-		{from: "spec.groupRef", to: "spec.groupRef.name", take: groupName, note: "this version of Freehold ignores it"},
 		{from: "spec.toolConfigRef.name", to: "spec.toolConfigRef.name", note: notEnforced},
 		{from: "spec.externalAuthConfigRef.name", to: "spec.externalAuthConfigRef.name", note: notEnforced},
 	}, toolhiveProxy())
@@ -68,9 +67,12 @@ func toolhive() []kind {
 		},
 		toolhiveOIDC(),
 		toolhiveAuthz(),
+		{
+			product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPGroup", to: "MCPGroup",
+			rows: []row{{from: "spec.description", to: "spec.description"}},
+		},
 		none("MCPToolConfig", "spec.authzConfig of the server can say which tools may be called"),
 		none("MCPExternalAuthConfig", "give the image its credentials in spec.env, from a Secret"),
-		none("MCPGroup", "this version of Freehold has no groups: label the servers"),
 		none("MCPTelemetryConfig", telemetry),
 		none("MCPWebhookConfig", "write Cedar policies in spec.authzConfig"),
 		none("MCPRegistry", "Git holds the list of servers"),
@@ -87,6 +89,7 @@ func none(name, instead string) kind {
 // toolhiveProxy are the rows of the proxy, which servers and remote servers share.
 func toolhiveProxy() []row {
 	return []row{
+		{from: "spec.groupRef", to: "spec.groupRef.name", take: groupName},
 		{from: "spec.proxyPort", to: "spec.proxy.port", take: proxyPort},
 		{from: "spec.port", to: "spec.proxy.port", take: proxyPort},
 		{from: "spec.replicas", to: "spec.proxy.replicas"},

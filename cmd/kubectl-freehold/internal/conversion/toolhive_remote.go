@@ -22,7 +22,6 @@ func toolhiveRemote() []row {
 		{from: "spec.resources.limits", to: "spec.proxy.resources.limits"},
 		{from: "spec.resources.requests", to: "spec.proxy.resources.requests"},
 		{from: "spec.serviceAccount", note: "the proxy runs as an account of its own, which Freehold makes"},
-		{from: "spec.groupRef", note: "label the object"},
 		{
 			from: "spec.toolConfigRef", guards: true,
 			note: "write Cedar policies in spec.authzConfig that permit call_tool for the tools that callers may use",
