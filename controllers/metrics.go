@@ -20,7 +20,9 @@ func registerObjectMetrics(reader client.Reader, scheme *runtime.Scheme, counted
 		sources = append(sources, metrics.Source{
 			Kind: kind.Kind,
 			// The runner's conditions, besides our own.
-			Types: append([]string{v1alpha1.ConditionBackendApplied, v1alpha1.ConditionBackendAnswers}, kind.Conditions...),
+			Types: append([]string{
+				v1alpha1.ConditionBackendApplied, v1alpha1.ConditionBackendAnswers, v1alpha1.ConditionToolsLost,
+			}, kind.Conditions...),
 			List: func(ctx context.Context) ([][]metav1.Condition, error) {
 				return allConditions(ctx, reader, scheme, kind)
 			},

@@ -46,6 +46,8 @@ const (
 	// ConditionBackendAnswers is the runner's: whether the content of status.runtime.backendHash, which gets the calls,
 	// answers MCP.
 	ConditionBackendAnswers = "BackendAnswers"
+	// ConditionToolsLost is the runner's: present, and True, while that content lists fewer tools than it did.
+	ConditionToolsLost = "ToolsLost"
 )
 
 // Reasons of ConditionReady, and of ConditionReconciling and ConditionStalled, which repeat it.

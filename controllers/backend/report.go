@@ -30,6 +30,8 @@ type Facts struct {
 	Tools            *int32
 	Prompts          *int32
 	Resources        *int32
+	// Lost is the finding of ToolsLost, of no status where none is lost; nil where that is not known.
+	Lost *conditions.Finding
 }
 
 // announce reports this generation before anything is written. It sends nothing if that is reported already, and
@@ -88,6 +90,9 @@ func (r *Runner) report(ctx context.Context, server kinds.Object, applied condit
 		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendApplied, applied))
 	}
 	status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, says.Answers))
+	if says.Lost != nil && says.Lost.Status != "" {
+		status.WithConditions(r.stamp(server, v1alpha1.ConditionToolsLost, *says.Lost))
+	}
 	return r.applyAs(ctx, kinds.Of(server).ReportManager, server, kinds.Status(server, status))
 }
 
@@ -197,6 +202,11 @@ func (r *Runner) stands(server kinds.Object) (stands Facts) {
 	if answers != nil && (reported(server, r) || said != own) {
 		stands.Answers = conditions.Restate(answers)
 	}
+	// A new generation begins with what its own runners see: whoever makes one has seen what was lost.
+	lost := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionToolsLost)
+	if lost != nil && reported(server, r) {
+		stands.Lost = new(conditions.Restate(lost))
+	}
 	if active := statusOf(server).Active; !reported(server, r) && active != nil && active.Hash == said &&
 		stands.Answers.Status == metav1.ConditionFalse {
 		if _, asks := r.asks(active.BackendContent); !asks { // nobody would take it back
@@ -222,9 +232,9 @@ func (r *Runner) says(server kinds.Object) (says Facts) {
 		says = Facts{Content: r.content}
 	}
 	if !news.empty() && (r.pendingReport && r.pendingFacts || says.empty()) {
-		answers := says.Answers
+		answers, lost := says.Answers, says.Lost
 		says = news
-		says.Answers = answers
+		says.Answers, says.Lost = answers, cmp.Or(news.Lost, lost)
 	}
 	succeeds := news.Answers.Status == metav1.ConditionTrue && says.Answers.Status != metav1.ConditionTrue
 	isUnknown := says.Answers.Status == "" || says.Answers.Status == metav1.ConditionUnknown

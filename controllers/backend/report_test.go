@@ -245,3 +245,41 @@ func TestAFailureThatWaitedIsNoNewsOnceAnotherHasReported(t *testing.T) {
 		t.Errorf("of one that is learned after that it says %s", got)
 	}
 }
+
+// That tools are lost stands until a runner has seen that they are not, or the generation or the content is another
+// one.
+func TestToolsThatAreLostAreReported(t *testing.T) {
+	lost, none := conditions.True("LostTools", "a"), conditions.Finding{}
+	for name, tc := range map[string]struct {
+		stands     *conditions.Finding
+		generation int64
+		content    string
+		news       *conditions.Finding
+		want       *conditions.Finding
+	}{
+		"nothing is known":             {nil, 3, "b", nil, nil},
+		"news":                         {nil, 3, "b", &lost, &lost},
+		"what another runner has seen": {&lost, 3, "b", nil, &lost},
+		"they are back":                {&lost, 3, "b", &none, &none},
+		"another generation":           {&lost, 2, "b", nil, nil},
+		"other content":                {&lost, 3, "a", nil, nil},
+	} {
+		r := runner(t)
+		r.content = "b"
+		r.Learn(Facts{Answers: conditions.True("Answers", ""), Tools: new(int32(1)), Lost: tc.news})
+		got := r.says(server(r, func(s *v1alpha1.MCPServer) {
+			s.Status.Runtime = &v1alpha1.RuntimeStatus{
+				ServerUID: "u1", Generation: tc.generation, BackendHash: tc.content, Tools: new(int32(2)),
+			}
+			if tc.stands != nil {
+				s.Status.Conditions = []metav1.Condition{{
+					Type: v1alpha1.ConditionToolsLost, Status: tc.stands.Status, Reason: tc.stands.Reason,
+					Message: tc.stands.Message,
+				}}
+			}
+		})).Lost
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

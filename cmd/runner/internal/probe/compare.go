@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -125,11 +127,9 @@ func (p *Prober) compared(ctx context.Context, incumbent *Prober) (found v1alpha
 		return found, nil
 	}
 	found.Answers, found.Message = true, said.Message // one that does not let the runner in has lost what was listed
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if now, still := has[name]; !still || !now.takes(before[name]) {
-			found.Lost++
-			found.LostTools = append(found.LostTools, printable.Line(name, maxName))
-		}
+	for _, name := range lost(before, has) {
+		found.Lost++
+		found.LostTools = append(found.LostTools, printable.Line(name, maxName))
 	}
 	for name := range has {
 		if _, already := before[name]; !already {
@@ -137,6 +137,16 @@ func (p *Prober) compared(ctx context.Context, incumbent *Prober) (found v1alpha
 		}
 	}
 	return found, nil
+}
+
+// lost are the tools of before, in order, that are missing, or ask for more than they did.
+func lost(before, has map[string]arguments) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if now, still := has[name]; !still || !now.takes(before[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // arguments are those of a tool, as its schema has them.
@@ -172,15 +182,22 @@ func (p *Prober) tools(ctx context.Context) (tools map[string]arguments, said co
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
 		return nil, unanswered(p.Server, client.last.Load(), err, askTime(p.Server)), err
 	}
-	tools = map[string]arguments{}
-	offers := client.session.InitializeResult().Capabilities
-	if offers == nil || offers.Tools == nil {
-		return tools, conditions.Finding{}, nil
+	if tools, err = client.tools(ctx, client.session.InitializeResult().Capabilities); err != nil {
+		said := conditions.False(v1alpha1.ReasonNotAnswering, "the backend answers MCP, and does not list its tools")
+		return nil, said, fmt.Errorf("%w: %w", errNoList, client.explain(err))
 	}
-	for tool, err := range client.session.Tools(ctx, nil) {
+	return tools, conditions.Finding{}, nil
+}
+
+// tools are those that a server lists, by name.
+func (a *asking) tools(ctx context.Context, offers *mcp.ServerCapabilities) (map[string]arguments, error) {
+	tools := map[string]arguments{}
+	if offers == nil || offers.Tools == nil {
+		return tools, nil
+	}
+	for tool, err := range a.session.Tools(ctx, nil) {
 		if err != nil {
-			said := conditions.False(v1alpha1.ReasonNotAnswering, "the backend answers MCP, and does not list its tools")
-			return nil, said, fmt.Errorf("%w: %w", errNoList, client.explain(err))
+			return nil, err
 		}
 		var of arguments
 		if schema, err := json.Marshal(tool.InputSchema); err == nil {
@@ -190,5 +207,5 @@ func (p *Prober) tools(ctx context.Context) (tools map[string]arguments, said co
 			break
 		}
 	}
-	return tools, conditions.Finding{}, nil
+	return tools, nil
 }

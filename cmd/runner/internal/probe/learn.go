@@ -66,6 +66,8 @@ type Prober struct {
 	// answered is the pod that answered what the backend is, and failed how many were asked in vain.
 	answered netip.Addr
 	failed   int
+	// had are the tools that it has listed.
+	had toolset
 	// oneEraSince is when clients of one era alone were served first, in nanoseconds since 1970: 0 where they were not
 	// since the backend is asked.
 	oneEraSince atomic.Int64
@@ -193,7 +195,7 @@ func (p *Prober) learn(ctx context.Context) (backend.Facts, error) {
 		ProtocolVersions: seen,
 	}
 	facts.Server = serverOf(hello)
-	client.count(ctx, hello.Capabilities, &facts)
+	p.count(ctx, client, &facts)
 	if p.Server.Remote != nil && (facts.Tools == nil || facts.Prompts == nil || facts.Resources == nil) {
 		// The proxy may have answered the beginning itself, from what it knew.
 		r := client.last.Load()
@@ -220,12 +222,13 @@ func serverOf(hello *mcp.InitializeResult) *v1alpha1.ServerInfo {
 	return &v1alpha1.ServerInfo{Name: name, Version: printable.Line(hello.ServerInfo.Version, maxName)}
 }
 
-// count counts what a server offers.
-func (a *asking) count(ctx context.Context, offers *mcp.ServerCapabilities, facts *backend.Facts) {
-	if offers == nil {
-		offers = &mcp.ServerCapabilities{}
+// count counts what a server offers, and compares the tools with those that it had.
+func (p *Prober) count(ctx context.Context, a *asking, facts *backend.Facts) {
+	offers := cmp.Or(a.session.InitializeResult().Capabilities, &mcp.ServerCapabilities{})
+	if has, err := a.tools(ctx, offers); err == nil {
+		facts.Tools = new(int32(len(has))) //nolint:gosec // at most maxItems
+		facts.Lost = p.had.compare(has)
 	}
-	facts.Tools = count(offers.Tools != nil, a.session.Tools(ctx, nil))
 	facts.Prompts = count(offers.Prompts != nil, a.session.Prompts(ctx, nil))
 	facts.Resources = count(offers.Resources != nil, a.session.Resources(ctx, nil))
 }

@@ -213,7 +213,7 @@ func (w *watch) due(now time.Time, there []netip.Addr) (due []*pod) {
 
 // lister is the pod that is asked for the lists, nil where they are not due: the same one as long as it answers.
 func (w *watch) lister(now time.Time, asked []*pod) *pod {
-	if now.Sub(w.listed) < rare*w.set.period*9/10 {
+	if now.Sub(w.listed) < rare*w.set.period*9/10 && !w.prober.had.asksSoon() {
 		return nil
 	}
 	for _, pod := range asked {
@@ -256,6 +256,7 @@ func (w *watch) counts(facts backend.Facts) {
 	now.Server = cmp.Or(facts.Server, now.Server)
 	now.Tools = cmp.Or(facts.Tools, now.Tools)
 	now.Prompts, now.Resources = cmp.Or(facts.Prompts, now.Prompts), cmp.Or(facts.Resources, now.Resources)
+	now.Lost = cmp.Or(facts.Lost, now.Lost)
 	if !reflect.DeepEqual(now, w.known) {
 		w.known = now
 		now.Answers = w.told.finding
@@ -338,10 +339,10 @@ func (p *Prober) once(ctx context.Context, at netip.Addr, within time.Duration, 
 	}
 	p.letIn.Store(true)
 	q.facts.Answers = answers(p.Server)
-	if hello := client.session.InitializeResult(); lists {
-		client.count(whole, hello.Capabilities, &q.facts)
+	if lists {
+		p.count(whole, client, &q.facts)
 		if p.Server.Remote != nil {
-			q.facts.Server = serverOf(hello)
+			q.facts.Server = serverOf(client.session.InitializeResult())
 		}
 	}
 	return q
