@@ -135,6 +135,10 @@ fuzz: ## Fuzz each Fuzz function for FUZZTIME (1m); what is found stays as a tes
 e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of this machine; needs root
 	hack/e2e.sh
 
+.PHONY: e2e-start
+e2e-start: images $(TOOLS)/helm ## Follow the start pages with the images that they make, on a real cluster of this machine; needs root and npm
+	hack/e2e-start.sh
+
 .PHONY: e2e-helm
 e2e-helm: images $(TOOLS)/helm $(TOOLS)/helm3/helm ## Install, upgrade from the last tag (FROM= names another commit), roll back and uninstall while clients call, with Helm 4 and Helm 3, on a real cluster of this machine; needs root
 	hack/e2e-helm.sh

@@ -30,4 +30,4 @@ hack/images/provider.sh
 wait "$building" || { cat bin/e2e-build.log >&2; exit 1; }
 cluster load bin/images/{runner-again,provider,sse-server,notes,tools}.tar
 in_cluster bin/tools/ginkgo run -procs="${STORIES:-3}" -timeout=40m -v -no-color -output-interceptor-mode=none \
-	-label-filter='!conformance' bin/e2e.test
+	-label-filter='!conformance && !start' bin/e2e.test

@@ -40,7 +40,7 @@ func (c *cli) installation(ctx context.Context) *checks {
 			list.add("operator", unknown, err.Error())
 			continue
 		}
-		c.checkOperator(ctx, list, &d)
+		c.checkOperator(ctx, list, &d, c.operator(&d))
 		c.checkRights(ctx, list, &d)
 		c.checkMetrics(ctx, list, &d)
 	}
@@ -96,16 +96,8 @@ func (c *cli) checkKinds(list *checks) {
 }
 
 // checkOperator says whether an operator runs and leads, and if not why, also where its ReplicaSet makes no pod.
-func (c *cli) checkOperator(ctx context.Context, list *checks, d *appsv1.Deployment) {
-	found, err := c.operators()
-	i := slices.IndexFunc(found, func(o operatorStatus) bool { return o.Namespace == d.Namespace && o.Name == d.Name })
-	name := d.Namespace + "/" + d.Name
-	if i < 0 {
-		list.add("operator", unknown, fmt.Sprintf("%s: %v", name, err))
-		return
-	}
-	o := found[i]
-	why := ""
+func (c *cli) checkOperator(ctx context.Context, list *checks, d *appsv1.Deployment, o operatorStatus) {
+	name, why := d.Namespace+"/"+d.Name, ""
 	for _, condition := range d.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			why = condition.Message
@@ -178,13 +170,15 @@ func (c *cli) checkMetrics(ctx context.Context, list *checks, d *appsv1.Deployme
 }
 
 func (c *cli) podsOf(ctx context.Context, d *appsv1.Deployment) ([]corev1.Pod, error) {
+	return c.pods(ctx, d.Namespace, metav1.FormatLabelSelector(d.Spec.Selector))
+}
+
+func (c *cli) pods(ctx context.Context, namespace, selector string) ([]corev1.Pod, error) {
 	_, client, err := c.clientset()
 	if err != nil {
 		return nil, err
 	}
-	pods, err := client.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector),
-	})
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
 	}

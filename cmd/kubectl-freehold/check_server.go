@@ -10,7 +10,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/clients"
@@ -30,13 +29,17 @@ func (c *cli) askNow(ctx context.Context, r *reached) (result, message string) {
 		return failed, err.Error()
 	}
 	defer to.end()
-	token := os.Getenv(clients.TokenVariable)
+	return c.answer(ctx, fmt.Sprintf("http://%s%s", to.address, r.Path()), to.pod, os.Getenv(clients.TokenVariable))
+}
+
+// answer says what a pod of a proxy answers who sends a token, or none.
+func (c *cli) answer(ctx context.Context, url, pod, token string) (result, message string) {
 	calls := &bearer{token: token}
 	began := c.now()
-	tools, err := toolsAt(ctx, fmt.Sprintf("http://%s%s", to.address, r.Path()), calls)
+	tools, err := toolsAt(ctx, url, calls)
 	switch {
 	case err == nil:
-		return passed, fmt.Sprintf("it answers pod %s of its proxy with %d tools in %s", to.pod, tools,
+		return passed, fmt.Sprintf("it answers pod %s of its proxy with %d tools in %s", pod, tools,
 			c.now().Sub(began).Round(time.Millisecond))
 	case calls.last == http.StatusUnauthorized && token == "":
 		return unknown, "the proxy answers, and asks callers for a token: fill " + clients.TokenVariable +
@@ -85,26 +88,22 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // tunnelTo leads to a ready pod of a proxy, or to one that is not ready where none is: it may say why.
 func (c *cli) tunnelTo(ctx context.Context, r *reached) (*tunnel, error) {
-	_, client, err := c.clientset()
-	if err != nil {
-		return nil, err
-	}
 	key, err := keyOfChildren(r.object)
 	if err != nil {
 		return nil, err
 	}
 	selector := labels.FormatLabels(workload.Selector(key, workload.ComponentProxy))
-	pods, err := client.CoreV1().Pods(r.object.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	pods, err := c.pods(ctx, r.object.GetNamespace(), selector)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return takesCalls(&p) })
+	i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return takesCalls(&p) })
 	if i < 0 {
-		i = slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+		i = slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 	}
 	if i < 0 {
 		return nil, fmt.Errorf("no pod of the proxy runs: see kubectl -n %s describe pods -l %s", r.object.GetNamespace(),
 			selector)
 	}
-	return c.tunnelToPod(&pods.Items[i], runspec.ProxyPort(r.Spec.Proxy))
+	return c.tunnelToPod(&pods[i], runspec.ProxyPort(r.Spec.Proxy))
 }

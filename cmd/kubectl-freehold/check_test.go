@@ -41,6 +41,16 @@ func TestAServerIsAskedAsAClientDoes(t *testing.T) {
 		}
 		cancel()
 	}
+	c := sit("")
+	for token, want := range map[string][2]string{
+		"right": {passed, "it answers pod p of its proxy with 2 tools"}, "wrong": {failed, "Unauthorized"},
+		"": {unknown, "asks callers for a token: fill FREEHOLD_TOKEN"},
+	} {
+		result, says := c.answer(t.Context(), guarded.URL, "p", token)
+		if result != want[0] || !strings.Contains(says, want[1]) {
+			t.Errorf("with token %q it is %s: %s, want %v", token, result, says, want)
+		}
+	}
 }
 
 func TestMetricsThatAreRefusedAreReached(t *testing.T) {

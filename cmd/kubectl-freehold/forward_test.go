@@ -171,10 +171,14 @@ func TestForwardOutlastsItsPods(t *testing.T) {
 	}
 	var callers sync.WaitGroup
 	var answers atomic.Int64
-	enough := time.Now().Add(lasts)
+	begun := time.Now()
+	// Whatever the machine does besides, some calls are answered, and some tunnels left.
+	goesOn := func() bool {
+		return time.Since(begun) < lasts || (answers.Load() < 4 || opened.Load() < 4) && time.Since(begun) < lasts+time.Minute
+	}
 	for range 4 {
 		callers.Go(func() {
-			for ; time.Now().Before(enough); answers.Add(1) {
+			for ; goesOn(); answers.Add(1) {
 				if err := ask(); err != nil {
 					t.Errorf("after %d answers: %v", answers.Load(), err)
 					return
@@ -183,7 +187,7 @@ func TestForwardOutlastsItsPods(t *testing.T) {
 			}
 		})
 	}
-	for ; time.Now().Before(enough); ready.Add(1) {
+	for ; goesOn(); ready.Add(1) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	callers.Wait()
@@ -197,7 +201,7 @@ func TestForwardOutlastsItsPods(t *testing.T) {
 		}
 	}
 	t.Logf("%d answers through %d tunnels", answers.Load(), opened.Load())
-	if answers.Load() == 0 || opened.Load() < 2 {
+	if answers.Load() < 4 || opened.Load() < 4 {
 		t.Errorf("%d answers through %d tunnels", answers.Load(), opened.Load())
 	}
 }

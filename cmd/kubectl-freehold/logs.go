@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -22,19 +23,7 @@ func (c *cli) logs(ctx context.Context, b *bundle, children, operators []*unstru
 		b.missed("logs", err)
 		return
 	}
-	pods, err := c.operatorPods(operators)
-	if err != nil {
-		b.missed("operator/", err)
-	}
-	for _, u := range slices.Concat(children, pods) {
-		if u.GetKind() != "Pod" {
-			continue
-		}
-		var pod corev1.Pod
-		if err := decode(u, &pod); err != nil {
-			b.missed(title(u), err)
-			continue
-		}
+	for _, pod := range c.loggedPods(ctx, b, children, operators) {
 		for _, container := range logged(&pod, backend) {
 			for _, previous := range []bool{false, true} {
 				name := "logs/" + pod.Name + "-" + container + map[bool]string{true: ".previous"}[previous] + ".log"
@@ -50,6 +39,36 @@ func (c *cli) logs(ctx context.Context, b *bundle, children, operators []*unstru
 			}
 		}
 	}
+}
+
+// loggedPods are the server's and the operators'.
+func (c *cli) loggedPods(
+	ctx context.Context, b *bundle, children, operators []*unstructured.Unstructured,
+) (pods []corev1.Pod) {
+	for _, u := range children {
+		if u.GetKind() != "Pod" {
+			continue
+		}
+		var pod corev1.Pod
+		if err := decode(u, &pod); err != nil {
+			b.missed(title(u), err)
+			continue
+		}
+		pods = append(pods, pod)
+	}
+	for _, u := range operators {
+		var d appsv1.Deployment
+		err := decode(u, &d)
+		if err == nil {
+			var its []corev1.Pod
+			its, err = c.podsOf(ctx, &d)
+			pods = append(pods, its...)
+		}
+		if err != nil {
+			b.missed("operator/", err)
+		}
+	}
+	return pods
 }
 
 // logged are the containers of a pod whose logs are bundled. Those of the user's containers need --backend-logs.

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -57,21 +56,6 @@ func (c *cli) operatorDeployments() (found []*unstructured.Unstructured, everywh
 	return ours, everywhere, unread
 }
 
-func (c *cli) operatorPods(deployments []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	var pods []*unstructured.Unstructured
-	var unread error
-	for _, u := range deployments {
-		var d appsv1.Deployment
-		if err := decode(u, &d); err != nil {
-			unread = errors.Join(unread, err)
-			continue
-		}
-		found, err := c.within(d.Namespace, false, metav1.FormatLabelSelector(d.Spec.Selector), "pods.v1.")
-		pods, unread = append(pods, found...), errors.Join(unread, err)
-	}
-	return pods, unread
-}
-
 // operators are the installations in the cluster, nil if the user may not see them.
 func (c *cli) operators() ([]operatorStatus, error) {
 	deployments, everywhere, unread := c.operatorDeployments()
@@ -85,19 +69,24 @@ func (c *cli) operators() ([]operatorStatus, error) {
 			unread = errors.Join(unread, err)
 			continue
 		}
-		o, _ := operatorOf(&d)
-		leases, err := all(resource.NewBuilder(c.flags).Unstructured().
-			NamespaceParam(o.Namespace).ResourceTypeOrNameArgs(false, "leases.v1.coordination.k8s.io",
-			contract.LeaseName).Flatten().Do())
-		if err == nil && len(leases) == 1 {
-			err = o.holds(leases[0])
-		}
-		if err != nil {
-			o.Leader = "unknown"
-		}
-		found = append(found, o)
+		found = append(found, c.operator(&d))
 	}
 	return found, unread
+}
+
+// operator is one installation, with who leads.
+func (c *cli) operator(d *appsv1.Deployment) operatorStatus {
+	o, _ := operatorOf(d)
+	leases, err := all(resource.NewBuilder(c.flags).Unstructured().
+		NamespaceParam(o.Namespace).ResourceTypeOrNameArgs(false, "leases.v1.coordination.k8s.io",
+		contract.LeaseName).Flatten().Do())
+	if err == nil && len(leases) == 1 {
+		err = o.holds(leases[0])
+	}
+	if err != nil {
+		o.Leader = "unknown"
+	}
+	return o
 }
 
 // runnerFlag is a flag that only our operator has.

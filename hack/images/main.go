@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
@@ -47,7 +48,7 @@ func run(args []string) error {
 		})
 	folder := flags.String("folder", "", "`path` of a folder to make an -archive of, in place of a binary; for tests")
 	licenses := flags.String("licenses", "", "`path` of the page that says under which licence each module is")
-	flags.StringVar(&in.user, "user", "65532", "numeric `uid` that the binary runs as")
+	flags.StringVar(&in.user, "user", "65532", "numeric `uid` that the binary runs as; a folder's only where it is given")
 	flags.Func("label", "`key=value`, may be repeated", pairs(in.labels))
 	flags.Func("file", "`/path=source` of a file to put into the image, may be repeated", func(pair string) error {
 		target, source, _ := strings.Cut(pair, "=")
@@ -71,7 +72,13 @@ func run(args []string) error {
 	}
 	var made []built
 	if *folder != "" {
-		b, err := ofFolder(fromRoot(*folder))
+		var how v1.Config
+		flags.Visit(func(f *flag.Flag) {
+			if f.Name == "user" {
+				how.User = in.user
+			}
+		})
+		b, err := ofFolder(fromRoot(*folder), how)
 		if err != nil {
 			return err
 		}
