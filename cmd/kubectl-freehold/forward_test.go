@@ -158,17 +158,6 @@ func TestForwardOutlastsItsPods(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- f.serve(ctx, listener) }()
-	ask := func() error {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a test that fails ends
-		fmt.Fprintln(conn, "hello")
-		_, err = bufio.NewReader(conn).ReadString('\n')
-		return err
-	}
 	var callers sync.WaitGroup
 	var answers atomic.Int64
 	begun := time.Now()
@@ -179,7 +168,7 @@ func TestForwardOutlastsItsPods(t *testing.T) {
 	for range 4 {
 		callers.Go(func() {
 			for ; goesOn(); answers.Add(1) {
-				if err := ask(); err != nil {
+				if err := greets(ctx, listener.Addr().String()); err != nil {
 					t.Errorf("after %d answers: %v", answers.Load(), err)
 					return
 				}
@@ -204,4 +193,17 @@ func TestForwardOutlastsItsPods(t *testing.T) {
 	if answers.Load() < 4 || opened.Load() < 4 {
 		t.Errorf("%d answers through %d tunnels", answers.Load(), opened.Load())
 	}
+}
+
+// greets has a pod answer through a connection of its own.
+func greets(ctx context.Context, address string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a test that fails ends
+	fmt.Fprintln(conn, "hello")
+	_, err = bufio.NewReader(conn).ReadString('\n')
+	return err
 }

@@ -117,7 +117,7 @@ func configured(image v1.Image, platform v1.Platform, how v1.Config) (v1.Image, 
 
 // ofFolder makes an image of a folder for this machine's platform, for what is not one static Go binary. It names no
 // entrypoint: the pod states its command. It is for tests, and has no SBOM.
-func ofFolder(folder string, how v1.Config) (built, error) {
+func ofFolder(folder, user string) (built, error) {
 	files, root := map[string][]byte{}, os.DirFS(folder)
 	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -137,7 +137,7 @@ func ofFolder(folder string, how v1.Config) (built, error) {
 		return built{}, err
 	}
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	image, err = configured(image, platform, how)
+	image, err = configured(image, platform, v1.Config{User: user})
 	return built{image: image, platform: platform}, err
 }
 

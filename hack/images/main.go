@@ -23,7 +23,6 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
@@ -72,13 +71,7 @@ func run(args []string) error {
 	}
 	var made []built
 	if *folder != "" {
-		var how v1.Config
-		flags.Visit(func(f *flag.Flag) {
-			if f.Name == "user" {
-				how.User = in.user
-			}
-		})
-		b, err := ofFolder(fromRoot(*folder), how)
+		b, err := ofFolder(fromRoot(*folder), given(flags, "user"))
 		if err != nil {
 			return err
 		}
@@ -95,6 +88,16 @@ func run(args []string) error {
 		return writeLayout(fromRoot(*layout), ref, made)
 	}
 	return writeArchive(fromRoot(*archive), ref, made)
+}
+
+// given is the value of a flag that is given, else empty.
+func given(flags *flag.FlagSet, name string) (value string) {
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name == name {
+			value = f.Value.String()
+		}
+	})
+	return value
 }
 
 // pairs reads a flag of the form key=value into a map.
