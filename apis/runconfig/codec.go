@@ -99,10 +99,15 @@ func (c RunConfig) check() error {
 		wrong = append(wrong, fmt.Errorf("workload.generation: %d is not 1 or more", c.Workload.Generation))
 	}
 	text("workload.hash", c.Workload.Hash)
-	if c.Remote == nil {
-		wrong = append(wrong, c.Backend.check(text, port)...)
-	} else {
+	switch {
+	case c.Remote != nil && c.Virtual != nil:
+		wrong = append(wrong, errors.New("remote and virtual exclude each other"))
+	case c.Remote != nil:
 		wrong = append(wrong, c.Remote.check(text)...)
+	case c.Virtual != nil:
+		text("virtual.toolNames", c.Virtual.ToolNames)
+	default:
+		wrong = append(wrong, c.Backend.check(text, port)...)
 	}
 	port("proxy.port", c.Proxy.Port)
 	text("proxy.path", c.Proxy.Path)
@@ -110,7 +115,7 @@ func (c RunConfig) check() error {
 		c.Proxy.Authentication.check(text)
 	}
 	text("rendering.proxy", c.Rendering.Proxy)
-	if c.Remote == nil {
+	if c.Remote == nil && c.Virtual == nil {
 		text("rendering.backend", c.Rendering.Backend)
 	}
 	if len(wrong) == 0 {

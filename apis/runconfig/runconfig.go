@@ -64,10 +64,12 @@ type RunConfig struct {
 	Server Server `json:"server"`
 	// Workload is the revision under which the operator claimed this content.
 	Workload Workload `json:"workload"`
-	// Backend is what the runner applies; zero where Remote is not nil.
+	// Backend is what the runner applies; zero where Remote or Virtual is not nil.
 	Backend Backend `json:"backend,omitzero"`
-	// Remote is the server elsewhere to which calls go; nil for one with a backend.
+	// Remote is the server elsewhere to which calls go; nil for any other.
 	Remote *Remote `json:"remote,omitempty"`
+	// Virtual is how the members of a virtual server are offered; nil for any other.
+	Virtual *Virtual `json:"virtual,omitempty"`
 	// Proxy is how the runner serves.
 	Proxy Proxy `json:"proxy"`
 	// NotEnforced are the fields of the MCPServer that this version cannot enforce, for example spec.authzConfig,
@@ -82,6 +84,7 @@ type Target struct {
 	Server      Server
 	Backend     Backend
 	Remote      *Remote
+	Virtual     *Virtual
 	Proxy       Proxy
 	NotEnforced []string
 	Rendering   Rendering
@@ -92,8 +95,8 @@ type Target struct {
 // replaced.
 func (c RunConfig) Targets() map[string]Target {
 	return map[string]Target{c.Proxy.Path: {
-		Server: c.Server, Backend: c.Backend, Remote: c.Remote, Proxy: c.Proxy, NotEnforced: c.NotEnforced,
-		Rendering: c.Rendering,
+		Server: c.Server, Backend: c.Backend, Remote: c.Remote, Virtual: c.Virtual, Proxy: c.Proxy,
+		NotEnforced: c.NotEnforced, Rendering: c.Rendering,
 	}}
 }
 
@@ -184,6 +187,16 @@ type Remote struct {
 
 // Bridged reports whether the proxies have a bridge to the server.
 func (r Remote) Bridged() bool { return r.Transport == transportSSE }
+
+// Virtual is how a virtual server offers its members. Who they are is in the object's status, which the runner follows.
+type Virtual struct {
+	// Title is the name that clients show to people.
+	Title string `json:"title,omitempty"`
+	// Instructions come before those of the members.
+	Instructions string `json:"instructions,omitempty"`
+	// ToolNames is Portable or Verbatim.
+	ToolNames string `json:"toolNames"`
+}
 
 // Header is a header with a value, or with a Secret's key that holds it.
 type Header struct {

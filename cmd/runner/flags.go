@@ -36,7 +36,7 @@ type settings struct {
 // nothing will be applied. It returns
 // flag.ErrHelp, after writing to usage, if help was asked for.
 func read(args []string, getenv func(string) (string, bool), usage io.Writer) (settings, error) {
-	s, config := settings{targets: map[string]*target.Target{}}, target.Config{UserAgent: userAgent()}
+	s, config := settings{targets: map[string]*target.Target{}}, target.Config{UserAgent: userAgent(), Version: version}
 	var path string
 	flags := s.flags(&config, &path)
 	flags.SetOutput(io.Discard) // the error is one line, without the list of flags

@@ -109,7 +109,7 @@ func serve(ctx context.Context, s settings, memory *budget.Budget, logger *slog.
 	door, own := probe.NewDoor(), probe.NewDoor()
 	var ready []func(context.Context) bool
 	for _, to := range s.targets {
-		ready = append(ready, asking(to, door, front, false).Ready)
+		ready = append(ready, to.Ready, asking(to, door, front, false).Ready)
 	}
 	loop := s.loop(front, door, own, logger)
 	state := &health.State{Metrics: measured(front), Routing: front.Routing(s.runner.Run.Proxy.Path)}
@@ -163,6 +163,7 @@ func (s settings) loop(front *proxy.Proxy, door, own *probe.Door, logger *slog.L
 			serving.Ask(ctx, log, tell)
 		},
 	}
+	to.RestoreMembers(logger)
 	to.Follow(func(upstreams proxy.Upstreams) { front.Switch(path, upstreams) }, loop.Refresh, logger)
 	return loop
 }

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -19,6 +21,11 @@ var translated = []string{
 	"tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
 	"resources/read",
 	"completion/complete",
+}
+
+// unknown reports whether the modern era lacks a method, or the translator does not serve it.
+func unknown(method string) bool {
+	return method != protocol.MethodDiscover && method != protocol.MethodListen && !slices.Contains(translated, method)
 }
 
 // call is one call of a modern client on its way.
@@ -43,7 +50,7 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if refused := validate(r.Header, m, []string{protocol.Modern, protocol.Legacy}); refused != nil {
+	if refused := headers.Valid(r.Header, m, unknown, []string{protocol.Modern, protocol.Legacy}); refused != nil {
 		out.fail(m.ID, refused)
 		return
 	}

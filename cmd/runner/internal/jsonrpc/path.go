@@ -8,7 +8,7 @@ import (
 
 // At is the value in the text of an object, by the names that lead to it; nil where there is none.
 func At(text jsontext.Value, path ...string) jsontext.Value {
-	begin, end, ok := span(text, path...)
+	begin, end, ok := Span(text, path...)
 	if !ok {
 		return nil
 	}
@@ -28,15 +28,15 @@ func TextAt(text jsontext.Value, path ...string) string {
 // Swapped is the text of an object with another value at a path, and what stood there; the text itself where there is
 // nothing.
 func Swapped(text, value jsontext.Value, path ...string) (other, old jsontext.Value) {
-	begin, end, ok := span(text, path...)
+	begin, end, ok := Span(text, path...)
 	if !ok {
 		return text, nil
 	}
 	return bytes.Join([][]byte{text[:begin], value, text[end:]}, nil), text[begin:end].Clone()
 }
 
-// span is where the value at a path is.
-func span(text jsontext.Value, path ...string) (begin, end int, ok bool) {
+// Span is where the value at a path is in the text of an object, by the names that lead to it.
+func Span(text jsontext.Value, path ...string) (begin, end int, ok bool) {
 	if !bytes.Contains(text, []byte(`"`+path[len(path)-1]+`"`)) && !bytes.ContainsRune(text, '\\') {
 		return 0, 0, false // no name can be it, for none is escaped
 	}
@@ -63,7 +63,7 @@ func span(text jsontext.Value, path ...string) (begin, end int, ok bool) {
 		if len(path) == 1 {
 			return begin, end, true
 		}
-		inner, innerEnd, ok := span(text[begin:end], path[1:]...)
+		inner, innerEnd, ok := Span(text[begin:end], path[1:]...)
 		return begin + inner, begin + innerEnd, ok
 	}
 	return 0, 0, false

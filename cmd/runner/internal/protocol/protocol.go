@@ -50,6 +50,11 @@ const HeaderProxy = "Freehold-Proxy"
 // nobody reads it.
 const HeaderPod = "Freehold-Pod"
 
+// HeaderApart has a member of a virtual server keep sessions with its backend for each client of that apart: a text
+// that is another one for another client, and says nothing else. Whoever else sends it is kept apart as well. No
+// backend sees it.
+const HeaderApart = "Freehold-Session"
+
 // OwnClient is the name of the client as which a proxy itself asks its backend. A bridge begins no session with a
 // server for that alone.
 const OwnClient = "freehold-runner"

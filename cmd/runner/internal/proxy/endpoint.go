@@ -62,7 +62,7 @@ type endpoint struct {
 
 // endpointOf is the body of the answer to a request that may open such a stream.
 func (t *target) endpointOf(response *http.Response, f *flight) io.ReadCloser {
-	caller := callerOf(response.Request)
+	caller := CallerOf(response.Request)
 	sealing := newEndpoint(response.Body, func(id string) (string, error) {
 		sealed, err := t.config.Keys.Seal(caller, f.route.to.session(f.pod(), id))
 		f.visit()

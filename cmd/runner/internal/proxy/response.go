@@ -106,7 +106,7 @@ func (t *target) sealID(response *http.Response, f *flight) error {
 		delete(response.Header, protocol.HeaderSession)
 		return nil
 	}
-	id, err := t.config.Keys.Seal(callerOf(response.Request), f.route.to.session(f.pod(), ids[0]))
+	id, err := t.config.Keys.Seal(CallerOf(response.Request), f.route.to.session(f.pod(), ids[0]))
 	if err != nil {
 		f.route.to.endUnsealed(response.Request, ids[0])
 		return &unsealed{err}

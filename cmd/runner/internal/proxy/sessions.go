@@ -75,20 +75,20 @@ func (t *target) findRoute(r *http.Request, to *Upstream, internal bool) (found 
 		found.begins = found.opensSSE || r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header)
 		return found, nil
 	case len(ids) > 1:
-		return found, errSessionUnknown
+		return found, ErrSessionUnknown
 	}
 	found.named = ids[0]
 	s, err := t.openSession(r, ids[0])
 	switch {
 	case errors.Is(err, session.ErrUnknown):
-		return found, errSessionUnknown
+		return found, ErrSessionUnknown
 	case err != nil:
 		return found, noKey(err)
 	}
 	found.own, found.pod = s.ID, s.Pod
 	switch {
 	case s.Pod.IsValid() != (to.pods != nil):
-		return found, errSessionUnknown
+		return found, ErrSessionUnknown
 	case to.peers != nil:
 		// Which proxies there are is not known. One that has gone does not answer, and what
 		// has its address now has no key.
@@ -96,7 +96,7 @@ func (t *target) findRoute(r *http.Request, to *Upstream, internal bool) (found 
 	case to.pods != nil:
 		found.brief, fault = t.atPod(r.Context(), to, s)
 	case s.Content != session.Content(to.Hash): // it was begun with another server, whose ids are not for this one
-		fault = errSessionUnknown
+		fault = ErrSessionUnknown
 	}
 	return found, fault
 }
@@ -145,7 +145,7 @@ func (t *target) openSession(r *http.Request, id string) (session.Session, error
 	o := &flightOf(r.Context()).opened
 	if !o.is || o.id != id {
 		*o = openedSession{id: id, is: true}
-		o.Session, o.err = t.config.Keys.Open(callerOf(r), id)
+		o.Session, o.err = t.config.Keys.Open(CallerOf(r), id)
 	}
 	return o.Session, o.err
 }
@@ -161,7 +161,8 @@ func sessionIDs(r *http.Request, internal bool) (ids []string, sse bool) {
 }
 
 var (
-	errSessionUnknown = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
+	// ErrSessionUnknown answers who names a session that is not known, or another caller's.
+	ErrSessionUnknown = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
 		"SessionNotFound: this session is not known, or not yours: send an initialize to begin another")
 	// errUnread is for a session of content that this proxy has not heard of, as another one may have.
 	errUnread = func() *jsonrpc.Fault {
@@ -175,9 +176,9 @@ var (
 		"SessionNotFound: the backend pod that kept this session is gone: send an initialize to begin another")
 )
 
-// callerOf is whose session it is: a session belongs to who began it, by the name in its token, whatever else another
+// CallerOf is whose session it is: a session belongs to who began it, by the name in its token, whatever else another
 // token of the same caller says.
-func callerOf(r *http.Request) session.Caller {
+func CallerOf(r *http.Request) session.Caller {
 	caller := pipeline.Of(r.Context()).Caller()
 	return session.Caller{Issuer: caller.Issuer, Subject: caller.Subject}
 }

@@ -37,6 +37,10 @@ func (u *Upstream) RoundTrip(request *http.Request) (*http.Response, error) {
 	if trace := httptrace.ContextClientTrace(request.Context()); trace != nil {
 		trace.Got1xxResponse = nil
 	}
+	if u.inside != nil {
+		u.answered.Store(true)
+		return u.inside.RoundTrip(request)
+	}
 	if u.remote != nil {
 		if err := u.remote.Present(request); err != nil {
 			return nil, err

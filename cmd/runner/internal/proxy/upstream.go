@@ -15,7 +15,7 @@ import (
 )
 
 // Upstream is content of a backend, or a server elsewhere, and the lane there: it is replaced as a whole. Make it with
-// Service, Fixed, Elsewhere or Peers, and other content in the same slot with Holds.
+// Service, Fixed, Elsewhere, Peers or Inside, and other content in the same slot with Holds.
 type Upstream struct {
 	Content
 	*lane
@@ -51,6 +51,7 @@ type lane struct {
 	pods   *pods                       // that keep sessions; nil for a server elsewhere, which keeps them itself
 	remote *remote.Server              // nil unless the server is elsewhere
 	peers  func() (*tls.Config, error) // nil unless the pods are proxies of the same server
+	inside http.RoundTripper           // nil unless the server is in the process
 
 	dialer    *remote.Dialer
 	life      time.Duration // connectionLife, or remoteLife

@@ -52,3 +52,29 @@ func TestWhatAProxyShows(t *testing.T) {
 		}
 	})
 }
+
+// A mark is one text's and one server's, and another one under another key.
+func TestAMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, write := follow(t, map[string]string{"current": newKey})
+		mark := k.Mark("ann")
+		if mark != Follow(k.dir, k.secret, k.server).Mark("ann") {
+			t.Error("two proxies of a server mark a caller in two ways")
+		}
+		marks := map[string]string{
+			"another text": k.Mark("bob"), "another server": Follow(k.dir, k.secret, "uid-2").Mark("ann"),
+			"no key":  Follow(t.TempDir(), k.secret, k.server).Mark("ann"),
+			"neither": Follow(t.TempDir(), k.secret, "uid-2").Mark("ann"),
+		}
+		write(map[string]string{"current": oldKey})
+		time.Sleep(2 * reread)
+		marks["another key"] = k.Mark("ann")
+		seen := map[string]bool{mark: true}
+		for name, other := range marks {
+			if seen[other] || len(other) != len(mark) {
+				t.Errorf("%s has the mark %q", name, other)
+			}
+			seen[other] = true
+		}
+	})
+}

@@ -43,6 +43,12 @@ func TestWhoIsAnotherCaller(t *testing.T) {
 			request("", "X-Forwarded-For", "192.0.2.1:1"),
 			request("", "X-Forwarded-For", "192.0.2.1:2"), true, false,
 		},
+		"a client of a virtual server": {
+			request("", "Freehold-Session", "a"), request("", "Freehold-Session", "b"), false, true,
+		},
+		"a mark that looks like a key": {
+			request("", "Freehold-Session", "X-Api-Key"), request("", "X-Api-Key", ""), false, true,
+		},
 		"a trace":                       {request("", "Traceparent", "a"), request("", "Traceparent", "b"), true, false},
 		"a query that looks like a key": {request("?X-Api-Key"), request("", "X-Api-Key", ""), false, true},
 	} {

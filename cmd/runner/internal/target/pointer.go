@@ -69,12 +69,18 @@ func (s *slots) write(now pointer) error {
 	if err != nil {
 		return fmt.Errorf("encoding the pointer: %w", err)
 	}
-	next := s.file + ".next"
-	if err = os.WriteFile(next, data, 0o600); err == nil {
-		err = os.Rename(next, s.file)
+	return replace(s.file, data)
+}
+
+// replace writes a file of the state as a whole.
+func replace(file string, data []byte) error {
+	next := file + ".next"
+	err := os.WriteFile(next, data, 0o600)
+	if err == nil {
+		err = os.Rename(next, file)
 	}
 	if err != nil { // what is older must not be believed
-		if gone := os.Remove(s.file); !errors.Is(gone, fs.ErrNotExist) {
+		if gone := os.Remove(file); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/virtual"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -36,8 +37,8 @@ type Config struct {
 	Peers, PodIP string
 	// Resolv is the pod's resolv.conf, empty if it has none.
 	Resolv string
-	// UserAgent is the program, as the API server logs it.
-	UserAgent string
+	// UserAgent is the program, as the API server logs it, and Version its version.
+	UserAgent, Version string
 }
 
 // Target is one server. Make it with New.
@@ -56,6 +57,9 @@ type Target struct {
 	slotted  bool
 	// remote is the server elsewhere, nil for one with a backend.
 	remote *remote.Server
+	// virtual is the virtual server, nil for any other.
+	virtual *virtual.Server
+	members *Members
 	// podIP is Config.PodIP.
 	podIP netip.Addr
 }
@@ -89,6 +93,9 @@ func New(config Config) (*Target, error) {
 		if t.podIP, err = netip.ParseAddr(config.PodIP); err != nil {
 			return nil, fmt.Errorf("%s is %q: it is the address of the pod", runconfig.EnvPodIP, config.PodIP)
 		}
+	case run.Virtual != nil:
+		t.virtual = t.newVirtual()
+		t.upstream = proxy.Inside(t.virtual)
 	case config.Backend != "":
 		to, err := url.Parse(config.Backend)
 		if err != nil || to.Scheme != "http" || to.Host == "" || to.Path != "" {
@@ -140,7 +147,7 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 		t.upstream.Content = proxy.Content{
 			Hash: config.Own, Bridged: t.config.Run.Bridged(), Shown: t.config.Run.Backend.Bridge != nil,
 		}
-		if _, port, err := net.SplitHostPort(t.upstream.Host()); err == nil && t.remote == nil {
+		if _, port, err := net.SplitHostPort(t.upstream.Host()); err == nil && t.remote == nil && t.virtual == nil {
 			t.upstream.ToldHost = t.toldHost(port)
 		}
 	}
@@ -152,6 +159,9 @@ func (t *Target) Proxy(log *slog.Logger) (proxy.Config, *oidc.Login, error) {
 
 // wantedContent is the hash of what the backend's pods are to run, or of where the server elsewhere is.
 func (t *Target) wantedContent() string {
+	if t.virtual != nil {
+		return "virtual" // its sessions are no backend's
+	}
 	if server := t.config.Run.Remote; server != nil {
 		at := sha256.Sum256([]byte(server.Transport + " " + server.URL))
 		return hex.EncodeToString(at[:])

@@ -11,7 +11,9 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/pipeline"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
 // translate is what lets clients of either era of MCP use the backend. It stands behind the policies: they judge what
@@ -25,8 +27,9 @@ func (t *Target) translate(
 		if to.Bridged {
 			probeTime = era.BridgePatience
 		}
-		return era.New(era.Config{
-			Caller:     func(r *http.Request) string { return ofPod(r) + identity(r, loggedIn, trusts) },
+		who := func(r *http.Request) string { return identity(r, loggedIn, trusts) }
+		translator := era.New(era.Config{
+			Caller:     func(r *http.Request) string { return ofPod(r) + who(r) },
 			Credential: func(name string) bool { return credential(name, trusts) },
 			Content:    t.runsAt(to),
 			Own:        func(r *http.Request) bool { return proxy.IsOwn(r.Context()) },
@@ -34,6 +37,10 @@ func (t *Target) translate(
 			Running:    running,
 			Log:        log,
 		}, next, send)
+		if t.virtual != nil {
+			return &apart{Translator: translator, keys: t.keys, who: who, content: session.Content(to.Hash)}
+		}
+		return translator
 	}
 }
 
@@ -53,9 +60,13 @@ var ofTheWay = []string{
 }
 
 // identity tells callers apart, whether the proxy lets them in, or the backend by an API key or a parameter of the
-// query, or the load balancer in front, if its headers are trusted, which else stay with the proxy.
+// query, or the load balancer in front, if its headers are trusted, which else stay with the proxy. A virtual server
+// tells its own callers apart.
 func identity(r *http.Request, loggedIn, trustForwarded bool) string {
 	parts := []string{r.URL.RawQuery}
+	if apart := r.Header[protocol.HeaderApart]; len(apart) > 0 {
+		parts = append(append(parts, protocol.HeaderApart), apart...)
+	}
 	if loggedIn {
 		caller := pipeline.Of(r.Context()).Caller()
 		parts = append(parts, caller.Issuer, caller.Subject)

@@ -1,26 +1,20 @@
-package era
+package headers
 
 import (
 	"net/http"
-	"slices"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// unknown reports whether the modern era lacks a method, or the translator does not serve it.
-func unknown(method string) bool {
-	return method != protocol.MethodDiscover && method != protocol.MethodListen && !slices.Contains(translated, method)
-}
-
-// validate holds the headers of a modern request against its body, and looks for the members that each request needs
-// (MCP specification 2026-07-28, basic/index, per-request protocol fields). It returns what is wrong, or nil.
-func validate(header http.Header, m jsonrpc.Message, supported []string) *jsonrpc.Fault {
+// Valid holds the headers of a modern request against its body, and looks for the members that each request needs (MCP
+// specification 2026-07-28, basic/index, per-request protocol fields). Lacks reports whether a method is not served,
+// and supported are the revisions that are. It returns what is wrong, or nil.
+func Valid(header http.Header, m jsonrpc.Message, lacks func(method string) bool, supported []string) *jsonrpc.Fault {
 	invalid := func(text string) *jsonrpc.Fault {
 		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "%s", text)
 	}
-	version, wrong := headers.Revision(header, m, unknown)
+	version, wrong := Revision(header, m, lacks)
 	capabilities := jsonrpc.At(m.Params, "_meta", protocol.MetaCapabilities)
 	switch {
 	case wrong != nil:
@@ -37,5 +31,5 @@ func validate(header http.Header, m jsonrpc.Message, supported []string) *jsonrp
 			return invalid("params." + member + " is missing")
 		}
 	}
-	return headers.Call(header, m)
+	return Call(header, m)
 }
