@@ -33,7 +33,8 @@ func (t *Target) newVirtual() *virtual.Server {
 	server, is := t.config.Run.Server, t.config.Run.Virtual
 	return virtual.New(virtual.Config{
 		Name: server.Name, Title: is.Title, Version: t.config.Version, Instructions: is.Instructions,
-		Verbatim: is.ToolNames == verbatim, Connect: t.connect, Log: slog.Default(),
+		Verbatim: is.ToolNames == verbatim, Connect: t.connect,
+		OwnNames: t.config.Run.Proxy.Authorization == nil, Log: slog.Default(),
 	})
 }
 

@@ -3,6 +3,7 @@ package virtual
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -28,7 +28,7 @@ const (
 	// maxItem is how long an item may be.
 	maxItem = 512 << 10
 	// maxHeld is how much is kept of the lists of all members.
-	maxHeld = 64 << 20
+	maxHeld = 32 << 20
 	// maxHello is how long may be what a member says about itself.
 	maxHello = 256 << 10
 	// longLists is how many answers that are longer than shortList are read at once.
@@ -119,7 +119,7 @@ func (t *told) add(k kind, page jsontext.Value, names map[string]bool) error {
 
 // itemOf is an item by its text.
 func itemOf(k kind, text jsontext.Value) (item, error) {
-	one := item{text: text}
+	one := item{text: text, sum: sha256.Sum256(text)}
 	var found bool
 	one.own = jsonrpc.TextAt(text, of[k].name)
 	one.begin, one.end, found = jsonrpc.Span(text, of[k].name)
@@ -178,7 +178,7 @@ func (m *member) question(
 	case err != nil:
 		return nil, err
 	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
-		return nil, &trouble{ReasonLoginRequired, "it asks for a login, which a virtual server does not have", true}
+		return nil, &trouble{ReasonLoginRequired, "it asks for a login, which a virtual server does not have", false}
 	case said.Error != nil:
 		return nil, refusalOf(answer.StatusCode, said.Error)
 	case said.Result == nil:
@@ -190,13 +190,12 @@ func (m *member) question(
 
 // refusalOf is why a member answers with an error.
 func refusalOf(status int, e jsontext.Value) *trouble {
-	code, words := 0, printable.Line(jsonrpc.TextAt(e, "message"), maxWords)
-	_ = json.Unmarshal(jsonrpc.At(e, "code"), &code) //nolint:errcheck // what is no number is none
+	code := codeOf(e) // its words may be others each time, and each would be a write of the status
 	if code == protocol.CodeMethodNotFound {
-		return &trouble{ReasonRefused, "it does not have the list: " + words, true}
+		return &trouble{ReasonRefused, "it does not have the list", true}
 	}
 	return &trouble{
-		reason: ReasonNotAnswering, message: fmt.Sprintf("it answers HTTP %d, error %d: %s", status, code, words),
+		reason: ReasonNotAnswering, message: fmt.Sprintf("it answers HTTP %d, error %d", status, code),
 	}
 }
 

@@ -2,12 +2,14 @@ package virtual
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -63,7 +65,7 @@ func (s *Server) find(ctx context.Context, k kind, name string) (to *member, own
 	if m := s.recordedHolder(k, name); m != nil && !m.lists[k].known {
 		return nil, "", notReached(m.Name, "its list is not known yet")
 	}
-	if k == tools {
+	if k == tools && s.config.OwnNames {
 		if e := all.ofApp(name); e != nil {
 			return e.of, e.own, nil
 		}
@@ -161,21 +163,53 @@ func (s *Server) read(r *http.Request, m jsonrpc.Message, text []byte) (*http.Re
 	if wrong == nil {
 		return s.forward(r, m, to, text, uri)
 	}
-	for _, to := range s.mayHave(r.Context(), uri) {
-		answer, err := s.forward(r, m, to, text, uri)
-		if err != nil {
-			return nil, err
+	var last *http.Response // of who may have it, and does not say
+	may := s.mayHave(r.Context(), uri)
+	for i, to := range may {
+		answer, err := s.try(r, m, to, text, uri, i+1 < len(may))
+		switch {
+		case r.Context().Err() != nil:
+			return nil, context.Cause(r.Context())
+		case err != nil:
+			continue
 		}
-		if !notFound(answer) {
+		switch saysOf(answer) {
+		case hasIt:
 			return answer, nil
+		case cannotSay:
+			last = answer
+			continue
+		case hasNot:
 		}
 		_ = answer.Body.Close() //nolint:errcheck // it was read
+	}
+	if last != nil {
+		return last, nil
 	}
 	return fail(r, m.ID, wrong), nil
 }
 
-// mayHave are the members that may have a resource which none lists: those first which have a template that begins as
-// its URI does.
+// try has a member answer, which begins to within a time where others may be asked.
+func (s *Server) try(
+	r *http.Request, m jsonrpc.Message, to *member, text []byte, uri string, others bool,
+) (*http.Response, error) {
+	if !others {
+		return s.forward(r, m, to, text, uri)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	late := time.AfterFunc(laterWait, cancel)
+	answer, err := s.forward(r.WithContext(ctx), m, to, text, uri)
+	if !late.Stop() || err != nil {
+		cancel()
+		return nil, cmp.Or(err, context.Canceled)
+	}
+	answer.Request = r
+	context.AfterFunc(r.Context(), cancel)
+	return answer, nil
+}
+
+// mayHave are the members that may have a resource which none lists: those which have a template that begins as its URI
+// does, and where there are none all that have resources.
 func (s *Server) mayHave(ctx context.Context, uri string) (all []*member) {
 	listed, _ := s.await(ctx, templates, fresh, never)
 	begins := map[*member]bool{}
@@ -186,10 +220,13 @@ func (s *Server) mayHave(ctx context.Context, uri string) (all []*member) {
 			all = append(all, e.of)
 		}
 	}
+	if len(all) > 0 {
+		return all
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.members {
-		if !begins[m] && m.at != nil && m.hello != nil && m.hello.offers[resources] {
+		if m.at != nil && m.hello != nil && m.hello.offers[resources] {
 			all = append(all, m)
 		}
 	}
@@ -199,10 +236,19 @@ func (s *Server) mayHave(ctx context.Context, uri string) (all []*member) {
 // maxError is how long an answer may be that says that there is no resource.
 const maxError = 64 << 10
 
-// notFound reports whether a member has no such resource. The answer can be read afterwards.
-func notFound(answer *http.Response) bool {
+// What an answer says of a resource.
+type verdict int
+
+const (
+	hasIt verdict = iota
+	hasNot
+	cannotSay // the member does not answer, or does not let the virtual server in
+)
+
+// saysOf is what an answer says. It can be read afterwards.
+func saysOf(answer *http.Response) verdict {
 	if media.Type(answer.Header) != media.JSON || answer.ContentLength > maxError {
-		return false
+		return hasIt
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxError))
 	answer.Body = struct {
@@ -210,14 +256,19 @@ func notFound(answer *http.Response) bool {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(text), answer.Body), answer.Body}
 	if err != nil || len(text) == maxError {
-		return false
+		return hasIt
 	}
 	said, batch, err := jsonrpc.ParseAnswer(text)
 	if err != nil || batch {
-		return false
+		return hasIt
 	}
-	code := codeOf(said[0].Error)
-	return code == protocol.CodeInvalidParams || code == protocol.CodeNotFound || code == protocol.CodeMethodNotFound
+	switch codeOf(said[0].Error) {
+	case protocol.CodeInvalidParams, protocol.CodeNotFound, protocol.CodeMethodNotFound:
+		return hasNot
+	case proxy.CodeBackendUnreachable, proxy.CodeBackendStarting, proxy.CodeNotLoggedIn, proxy.CodeNotPermitted:
+		return cannotSay
+	}
+	return hasIt
 }
 
 func codeOf(e jsontext.Value) (code int) {
@@ -277,7 +328,7 @@ func Apart(ctx context.Context, mark string) context.Context {
 // one of them, does not: it would be shown to all.
 func passes(name string) bool {
 	switch name {
-	case "Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "User-Agent", "Traceparent", "Tracestate",
+	case "Accept", "Accept-Language", "Content-Type", "User-Agent", "Traceparent", "Tracestate",
 		"Baggage", "B3", "X-Correlation-Id", "X-Request-Id", protocol.HeaderVersion, protocol.HeaderMethod,
 		protocol.HeaderName:
 		return true

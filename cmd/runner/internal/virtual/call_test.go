@@ -113,7 +113,7 @@ func TestAMembersStatusIsItsOwn(t *testing.T) {
 		"HeaderMismatch":  {400, `{"jsonrpc":"2.0","id":"x","error":{"code":-32020,"message":"h"}}`, nil, 400, "-32020,h"},
 		"302":             {302, ``, nil, 200, "-32012,HTTP 302"},
 		"an error":        {200, `{"jsonrpc":"2.0","id":"x","error":{"code":-5,"message":"own"}}`, nil, 200, "-5,own"},
-		"no connection":   {0, ``, errors.New("refused"), 200, "-32012,no answer from the member a: it broke the connection off"},
+		"no connection":   {0, ``, errors.New("refused"), 200, "-32012,no answer from the member a: it broke"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := toolsOf("x")
@@ -147,8 +147,13 @@ func TestAnInterfaceCallsByTheMembersOwnName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := toolsOf("plain", "both"), toolsOf("other", "both")
 		a.lists[tools] = append(a.lists[tools], `{"name":"show","_meta":{"ui":{"resourceUri":"ui://a"}}}`)
-		s := serverOf(map[string]*fake{"a": a, "b": b})
+		s := serverOf(map[string]*fake{"a": a, "b": b}, func(c *Config) { c.OwnNames = true })
 		s.Set([]Member{memberAt("a", 1), memberAt("b", 2)}, nil)
+		judged := serverOf(map[string]*fake{"a": a, "b": b}) // policies have judged another name
+		judged.Set([]Member{memberAt("a", 1), memberAt("b", 2)}, nil)
+		if _, result, fault := ask(t, judged, "tools/call", `{"name":"plain"}`); !strings.Contains(fault, "-32602") {
+			t.Errorf("behind policies a bare name is answered with %s%s", result, fault)
+		}
 		for name, want := range map[string]string{"plain": "a plain", "show": "a show", "both": "", "other": ""} {
 			_, result, fault := ask(t, s, "tools/call", `{"name":"`+name+`"}`)
 			got := jsonrpc.TextAt(jsontext.Value(result), "said")
@@ -179,8 +184,24 @@ func TestAResourceThatNobodyListsIsLookedFor(t *testing.T) {
 				t.Errorf("%s is read at %q %s", uri, got, fault)
 			}
 		}
-		b.answer, d.answer = hasNot, hasNot
-		if _, _, fault := ask(t, s, methodRead, `{"uri":"x://"}`); !strings.Contains(fault, `-32602,"message":"unknown resource`) {
+		a.answer = func(_ *http.Request, m jsonrpc.Message) (*http.Response, error) {
+			if m.Method != methodRead {
+				return nil, nil //nolint:nilnil // the fake answers
+			}
+			return nil, errors.New("down")
+		}
+		if _, result, fault := ask(t, s, methodRead, `{"uri":"ui://b"}`); result != `{"said":"b ui://b"}` {
+			t.Errorf("while another member is down it is read at %s%s", result, fault)
+		}
+		var goOn chan struct{}
+		a.answer, goOn = hangs(methodRead)
+		if is := took(func() { ask(t, s, methodRead, `{"uri":"ui://b"}`) }); is != laterWait {
+			t.Errorf("while another member hangs it took %s", is)
+		}
+		close(goOn)
+		a.answer, b.answer, d.answer = hasNot, hasNot, hasNot
+		_, _, fault := ask(t, s, methodRead, `{"uri":"x://"}`)
+		if !strings.Contains(fault, `-32602,"message":"unknown resource`) {
 			t.Errorf("what nobody has is answered with %s", fault)
 		}
 		if n := c.count(methodRead); n != 0 {

@@ -3,8 +3,10 @@ package virtual
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -63,8 +65,10 @@ type subscription struct {
 	out    io.Writer
 	// told is what the client knows, as far as it has been told of changes.
 	told [lists][32]byte
-	// updates are notifications of resources, which members send.
-	updates chan jsontext.Value
+	// updated are resources of whose changes the client has not been told yet, and wake says that there are some.
+	mu      sync.Mutex
+	updated map[string]bool
+	wake    chan struct{}
 }
 
 // listen answers subscriptions/listen with a stream of events, until the client leaves.
@@ -83,7 +87,9 @@ func (s *Server) listen(r *http.Request, m jsonrpc.Message) *http.Response {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	from, to := io.Pipe()
-	one := &subscription{server: s, id: m.ID.Clone(), wants: wants, out: to, updates: make(chan jsontext.Value, 16)}
+	one := &subscription{
+		server: s, id: m.ID.Clone(), wants: wants, out: to, updated: map[string]bool{}, wake: make(chan struct{}, 1),
+	}
 	go func() {
 		defer leave()
 		defer cancel()
@@ -136,8 +142,8 @@ func (u *subscription) run(ctx context.Context, r *http.Request) error {
 		case <-news:
 		case <-next:
 			next = nil
-		case params := <-u.updates:
-			if err := u.say(methodUpdated, jsonrpc.Members(params)); err != nil {
+		case <-u.wake:
+			if err := u.tellUpdates(); err != nil {
 				return err
 			}
 		case <-alive.C:
@@ -195,25 +201,7 @@ func (u *subscription) subscribe(ctx context.Context, r *http.Request) (honored 
 	}
 	acknowledged := make(chan []string, len(at))
 	for m, uris := range at {
-		go m.subscribed(ctx, encoded(filter{URIs: uris}), func(said jsonrpc.Message) {
-			switch said.Method {
-			case methodAcknowledged:
-				var takes filter
-				_ = json.Unmarshal(jsonrpc.At(said.Params, "notifications"), &takes) //nolint:errcheck // it takes nothing then
-				select {
-				case acknowledged <- slices.DeleteFunc(takes.URIs, func(uri string) bool { return !slices.Contains(uris, uri) }):
-				default:
-				}
-			case methodUpdated:
-				if !slices.Contains(uris, jsonrpc.TextAt(said.Params, "uri")) {
-					return
-				}
-				select {
-				case u.updates <- said.Params.Clone():
-				default: // the client is slow
-				}
-			}
-		})
+		go u.follow(ctx, m, uris, acknowledged)
 	}
 	late := time.After(acknowledgeTime)
 	for range at {
@@ -227,6 +215,53 @@ func (u *subscription) subscribe(ctx context.Context, r *http.Request) (honored 
 		}
 	}
 	return honored
+}
+
+// follow subscribes to resources of a member until ctx ends. The first answer says which of them it honors; after each
+// other one all may have changed.
+func (u *subscription) follow(ctx context.Context, m *member, uris []string, acknowledged chan<- []string) {
+	first := true
+	m.keepSubscribed(ctx, encoded(filter{URIs: uris}), func(said jsonrpc.Message) {
+		switch {
+		case said.Method == methodUpdated:
+			if uri := jsonrpc.TextAt(said.Params, "uri"); slices.Contains(uris, uri) {
+				u.update(uri)
+			}
+		case said.Method == methodAcknowledged && first:
+			var takes filter
+			_ = json.Unmarshal(jsonrpc.At(said.Params, "notifications"), &takes) //nolint:errcheck // it takes nothing then
+			first = false
+			acknowledged <- slices.DeleteFunc(takes.URIs, func(uri string) bool { return !slices.Contains(uris, uri) })
+		case said.Method == methodAcknowledged:
+			u.update(uris...)
+		}
+	})
+}
+
+// update has the client told that resources have changed.
+func (u *subscription) update(uris ...string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, uri := range uris {
+		u.updated[uri] = true
+	}
+	select {
+	case u.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (u *subscription) tellUpdates() error {
+	u.mu.Lock()
+	uris := slices.Sorted(maps.Keys(u.updated))
+	clear(u.updated)
+	u.mu.Unlock()
+	for _, uri := range uris {
+		if err := u.say(methodUpdated, jsonrpc.Object{"uri": quoted(uri)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listening has members listened to until done is called, and others who listen have done as well.
@@ -263,11 +298,15 @@ func (s *Server) hear(m *member) {
 
 // hear listens to a member until ctx ends.
 func (m *member) hear(ctx context.Context) {
+	m.keepSubscribed(ctx, encoded(filter{Tools: true, Prompts: true, Resources: true}), m.heard)
+}
+
+// keepSubscribed subscribes at a member until ctx ends, again where the stream does.
+func (m *member) keepSubscribed(ctx context.Context, wants jsontext.Value, heard func(jsonrpc.Message)) {
 	const least, most = time.Second, time.Minute
-	wants := encoded(filter{Tools: true, Prompts: true, Resources: true})
 	for pause := least; ctx.Err() == nil; pause = min(2*pause, most) {
 		began := time.Now()
-		m.subscribed(ctx, wants, m.heard)
+		m.subscribed(ctx, wants, heard)
 		if time.Since(began) > most {
 			pause = least
 		}
@@ -290,9 +329,7 @@ func (m *member) heard(said jsonrpc.Message) {
 			continue
 		}
 		for _, k := range c.of {
-			if m.lists[k].again = m.lists[k].asking; !m.lists[k].asking {
-				m.refresh(k, 0)
-			}
+			m.soon(k)
 		}
 	}
 }

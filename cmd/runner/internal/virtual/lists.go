@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,6 +34,15 @@ type merged struct {
 	private bool
 	// collisions are names that several members have.
 	collisions []Collision
+	// pages are those that clients have asked for, by the entry with which each begins: they are the same for all.
+	mu    sync.Mutex
+	pages map[int]page
+}
+
+// page is a page of a list as JSON, and where the next one begins, 0 for none.
+type page struct {
+	text jsontext.Value
+	next int
 }
 
 // entry is an item of a member, and the name under which it is listed.
@@ -64,7 +74,7 @@ func (s *Server) now(k kind) *merged {
 // merge makes a list of what members have told, where before is what clients know. A name that several have stays with
 // the one that had it first: which is known so, or recorded, or has joined before the others. The lock is held.
 func (s *Server) merge(k kind, before *merged) *merged {
-	all := &merged{by: map[string]int{}, ttl: time.Hour}
+	all := &merged{by: map[string]int{}, ttl: time.Hour, pages: map[int]page{}}
 	names, content := sha256.New(), sha256.New()
 	claims := s.claims(k)
 	holders := map[string]int{} // by name, which of the claims holds it
@@ -89,7 +99,7 @@ func (s *Server) merge(k kind, before *merged) *merged {
 		name := append(binary.AppendUvarint(nil, uint64(len(claim.full))), claim.full...)
 		names.Write(name)
 		content.Write(name)
-		content.Write(claim.text)
+		content.Write(claim.sum[:])
 	}
 	copy(all.hash[:], names.Sum(nil))
 	copy(all.content[:], content.Sum(nil))
@@ -237,12 +247,13 @@ func (s *Server) await(
 
 func never(*merged) bool { return false }
 
-// list is the result of a list, from the cursor of its parameters on.
-func (s *Server) list(ctx context.Context, k kind, params jsontext.Value) (jsontext.Value, *jsonrpc.Fault) {
-	from, hash, wrong := readCursor(jsonrpc.At(params, "cursor"))
+// list answers with a list, from the cursor of the parameters on.
+func (s *Server) list(r *http.Request, m jsonrpc.Message, k kind) *http.Response {
+	from, hash, wrong := readCursor(jsonrpc.At(m.Params, "cursor"))
 	if wrong != nil {
-		return nil, wrong
+		return fail(r, m.ID, wrong)
 	}
+	ctx := r.Context()
 	var all *merged
 	var late []string
 	if from == 0 {
@@ -252,26 +263,28 @@ func (s *Server) list(ctx context.Context, k kind, params jsontext.Value) (jsont
 	}
 	s.show(k, all)
 	if from > 0 && (all.hash != hash || from > len(all.entries)) {
-		return nil, jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidParams,
-			"the list has changed since the page before: ask for it from the beginning")
+		return fail(r, m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidParams,
+			"the list has changed since the page before: ask for it from the beginning"))
 	}
-	text, next := all.page(from, s.page)
+	page := all.page(from, s.page)
 	result := jsonrpc.Object{
-		"resultType": quoted("complete"), of[k].member: text, "ttlMs": encoded(all.ttl.Milliseconds()),
-		"cacheScope": quoted("private"),
+		"resultType": quoted("complete"), "ttlMs": encoded(all.ttl.Milliseconds()), "cacheScope": quoted("private"),
 	}
 	if !all.private {
 		result["cacheScope"] = quoted("public")
 	}
-	if next > 0 {
-		result["nextCursor"] = quoted(all.cursor(next))
+	if page.next > 0 {
+		result["nextCursor"] = quoted(all.cursor(page.next))
 	}
 	meta := jsonrpc.Object{protocol.MetaServer: s.info}
 	if len(late) > 0 {
 		meta[metaLate] = encoded(late)
 	}
 	result["_meta"] = meta.Joined()
-	return result.Joined(), nil
+	rest := jsonrpc.Result(m.ID, result.Joined())
+	head := append(rest[:len(rest)-len("}}"):len(rest)-len("}}")], ',')
+	head = append(append(head, quoted(of[k].member)...), ':')
+	return respond(r, http.StatusOK, head, page.text, []byte("}}"))
 }
 
 // known is the list with a hash, if that can be had.
@@ -292,12 +305,24 @@ func (s *Server) show(k kind, all *merged) {
 	s.shown[k] = all
 }
 
-// page is a page of the list as JSON, of so many bytes at most, and where the next one begins, 0 for none.
-func (l *merged) page(from, most int) (text jsontext.Value, next int) {
-	text = append(text, '[')
+// page is the page that begins at an entry, of so many bytes at most.
+func (l *merged) page(from, most int) page {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	made, is := l.pages[from]
+	if !is {
+		made = l.make(from, most)
+		l.pages[from] = made
+	}
+	return made
+}
+
+func (l *merged) make(from, most int) (made page) {
+	text := jsontext.Value{'['}
 	for i, e := range l.entries[from:] {
 		if i > 0 && len(text)+len(e.text)+len(e.full) > most {
-			return append(text, ']'), from + i
+			made.next = from + i
+			break
 		}
 		if i > 0 {
 			text = append(text, ',')
@@ -309,7 +334,8 @@ func (l *merged) page(from, most int) (text jsontext.Value, next int) {
 		}
 		text = append(append(text, quoted(e.full)...), e.text[e.end:]...)
 	}
-	return append(text, ']'), 0
+	made.text = slices.Clip(append(text, ']'))
+	return made
 }
 
 // cursor is that of a page which begins at an entry: any pod understands it that has the same list.

@@ -333,8 +333,10 @@ func TestHostileMembersAreBounded(t *testing.T) {
 		"cursors without end": {
 			pageWithCursor(func(n int) string { return fmt.Sprint(n) }), maxPages, ReasonTooLong,
 		},
-		"a long name":     {toolsOf(strings.Repeat("n", maxName+1), "a"), 1, ReasonTooLong},
-		"no name":         {&fake{lists: [lists][]string{tools: {`{"name":7}`, `7`, `{"name":"a"}`, `{}`}}}, 1, ReasonNotReadable},
+		"a long name": {toolsOf(strings.Repeat("n", maxName+1), "a"), 1, ReasonTooLong},
+		"no name": {
+			&fake{lists: [lists][]string{tools: {`{"name":7}`, `7`, `{"name":"a"}`, `{}`}}}, 1, ReasonNotReadable,
+		},
 		"no list":         {raw(`{"jsonrpc":"2.0","id":1,"result":{"tools":{"a":1}}}`), 0, ""},
 		"no JSON":         {raw(`<html>`), 0, ReasonNotReadable},
 		"half of it":      {raw(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},`), 0, ReasonNotReadable},
@@ -380,7 +382,7 @@ func TestAllListsTogetherAreBounded(t *testing.T) {
 		s.Set(members, nil)
 		all, _ := s.await(t.Context(), tools, fresh, never)
 		told := slices.DeleteFunc(s.Facts().Members, func(m MemberFacts) bool { return m.Reason != ReasonTooLong })
-		if s.held > s.most || len(told) == 0 || len(all.entries) != 9-len(told) {
+		if n := len(all.entries); s.held > s.most || len(told) == 0 || n == 0 || n > 4 {
 			t.Errorf("%d bytes are kept, %d tools, and %v is told", s.held, len(all.entries), told)
 		}
 	})

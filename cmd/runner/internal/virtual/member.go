@@ -3,6 +3,7 @@ package virtual
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -94,7 +95,7 @@ type listed struct {
 	// asking says that it is asked for, since began, and failed that it was not told last. Trouble is why, or why it was
 	// not told as a whole, nil for neither.
 	asking, failed bool
-	// again says that it has changed since it is asked for.
+	// again says that it has changed since it was asked for, and is to be asked for again.
 	again   bool
 	began   time.Time
 	trouble *trouble
@@ -104,8 +105,9 @@ type listed struct {
 type item struct {
 	own  string // its name, as the member has it
 	text jsontext.Value
-	// begin and end are where the name is in the text.
+	// begin and end are where the name is in the text, and sum is the text's hash.
 	begin, end int
+	sum        [sha256.Size]byte
 	// app says that it is a tool with a user interface (MCP Apps), which calls others by the names that the member has.
 	app bool
 }
@@ -176,9 +178,32 @@ func (m *member) ask(k kind) {
 	}
 	m.keep(k, got, err)
 	if l.again {
-		l.again = false
-		m.refresh(k, 0)
+		m.due(k)
 	}
+}
+
+// soon has a list asked for that is said to have changed, a second after it was asked for last at the earliest. The
+// lock is held.
+func (m *member) soon(k kind) {
+	l := &m.lists[k]
+	if l.again {
+		return
+	}
+	if l.again = true; !l.asking {
+		m.due(k)
+	}
+}
+
+// due has a list asked for when that may be. The lock is held.
+func (m *member) due(k kind) {
+	time.AfterFunc(newest-time.Since(m.lists[k].began), func() {
+		m.server.mu.Lock()
+		defer m.server.mu.Unlock()
+		if l := &m.lists[k]; l.again && !l.asking && !m.gone {
+			l.again = false
+			m.refresh(k, 0)
+		}
+	})
 }
 
 // keep keeps what a member has told of a list, or why it has not. The lock is held.
@@ -186,8 +211,8 @@ func (m *member) keep(k kind, got told, err error) {
 	s, l := m.server, &m.lists[k]
 	defer s.tell()
 	var wrong *trouble
-	if errors.As(err, &wrong) && (wrong.refused || got.items != nil) {
-		err = nil // what has been told stands
+	if errors.As(err, &wrong) && (wrong.refused && !l.known || got.items != nil) {
+		err = nil // what has been told stands; who refuses what it had keeps its names
 	}
 	if err == nil && s.held-l.bytes+got.bytes > s.most {
 		wrong = &trouble{reason: ReasonTooLong, message: fmt.Sprintf(

@@ -182,7 +182,7 @@ func (w *world) tell() {
 
 // behave has a member answer well, late, not at all, or wrong.
 func (w *world) behave(name string) {
-	f, how := w.fakes[name], w.random.IntN(5)
+	f, how := w.fakes[name], w.random.IntN(7)
 	w.note("%s behaves %d", name, how)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,6 +209,15 @@ func (w *world) behave(name string) {
 				return nil, nil //nolint:nilnil // the fake answers
 			}
 			return respond(r, http.StatusInternalServerError, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`)), nil
+		},
+		func(r *http.Request, _ jsonrpc.Message) (*http.Response, error) {
+			return respond(r, http.StatusForbidden, nil), nil
+		},
+		func(r *http.Request, m jsonrpc.Message) (*http.Response, error) {
+			if m.Method != protocol.MethodListTools {
+				return nil, nil //nolint:nilnil // the fake answers
+			}
+			return respond(r, http.StatusOK, []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}`)), nil
 		},
 	}[how]
 }
@@ -294,7 +303,7 @@ func (w *world) call(p *pod) {
 	w.note("%s is called: %s%s, of %v", name, said, fault, seen)
 	switch {
 	case seen == (place{}):
-	case fault != "" && !strings.Contains(fault, "MemberUnreachable"):
+	case fault != "" && !strings.Contains(fault, "MemberUnreachable") && !strings.Contains(fault, "MemberRefuses"):
 		w.Errorf("%s of %v is answered with %s", name, seen, fault)
 	case fault == "" && said != seen.member+" "+seen.own:
 		w.Errorf("%s of %v is answered by %s", name, seen, said)

@@ -61,6 +61,9 @@ type Config struct {
 	Instructions string
 	// Verbatim lists names as members have them, behind their prefixes. Else characters become _ that some clients refuse.
 	Verbatim bool
+	// OwnNames has user interfaces of members call by the members' own names. Policies judge the names that clients write,
+	// so there must be none.
+	OwnNames bool
 	// Connect is how requests go to the proxy of a member.
 	Connect func(*url.URL) http.RoundTripper
 	// Log receives what members answer, where that changes.
@@ -185,7 +188,7 @@ func lacks(method string) bool {
 // request's body, and of a client that has left.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPost {
-		answer := respond(r, http.StatusMethodNotAllowed, nil)
+		answer := respond(r, http.StatusMethodNotAllowed)
 		answer.Header.Set("Allow", http.MethodPost)
 		return answer, nil
 	}
@@ -207,7 +210,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	m := messages[0]
 	if !m.Call() { // the era has no notifications of clients over HTTP
-		return respond(r, http.StatusAccepted, nil), nil
+		return respond(r, http.StatusAccepted), nil
 	}
 	if wrong := headers.Valid(r.Header, m, lacks, []string{protocol.Modern}); wrong != nil {
 		return fail(r, m.ID, wrong), nil
@@ -234,14 +237,11 @@ func (s *Server) serve(r *http.Request, m jsonrpc.Message, text []byte) (*http.R
 	case methodComplete:
 		return s.complete(r, m, text)
 	}
-	answer, wrong := s.list(r.Context(), listOf(m.Method), m.Params)
-	switch {
-	case r.Context().Err() != nil:
+	answer := s.list(r, m, listOf(m.Method))
+	if r.Context().Err() != nil {
 		return nil, context.Cause(r.Context())
-	case wrong != nil:
-		return fail(r, m.ID, wrong), nil
 	}
-	return result(r, m.ID, answer), nil
+	return answer, nil
 }
 
 // textOf is the body of a request. Its room is kept until done is called.
@@ -262,17 +262,21 @@ func textOf(r *http.Request) (text []byte, done func(), err error) {
 	return text, done, err
 }
 
-// respond is an answer of ours.
-func respond(r *http.Request, status int, text []byte) *http.Response {
+// respond is an answer of ours, of parts of which no one is copied.
+func respond(r *http.Request, status int, parts ...[]byte) *http.Response {
+	var body []io.Reader
+	size := 0
+	for _, part := range parts {
+		body, size = append(body, bytes.NewReader(part)), size+len(part)
+	}
 	answer := &http.Response{
 		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Header: http.Header{}, Body: http.NoBody,
-		ContentLength: int64(len(text)),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Header: http.Header{},
+		Body: io.NopCloser(io.MultiReader(body...)), ContentLength: int64(size),
 	}
-	if text != nil {
+	if size > 0 {
 		answer.Header.Set("Content-Type", media.JSON)
-		answer.Header.Set("Content-Length", strconv.Itoa(len(text)))
-		answer.Body = io.NopCloser(bytes.NewReader(text))
+		answer.Header.Set("Content-Length", strconv.Itoa(size))
 	}
 	return answer
 }
