@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -29,6 +28,8 @@ const (
 	maxHello = 64 << 10
 	// idleTime is how long a session that nobody uses is held.
 	idleTime = 5 * time.Minute
+	// ownIdleTime is the same for one of the process's own: with a pod that has gone it asks nothing more.
+	ownIdleTime = 48 * time.Hour
 	// initializeTime is how long a backend may take to begin a session: longer than a bridge waits for its server's first
 	// words.
 	initializeTime = 65 * time.Second
@@ -161,11 +162,11 @@ func (s *heldSessions) schedule() {
 	})
 }
 
-// lasts is how long a session that nobody uses is held. The process's own is for as long as the backend has it: many
-// keep in memory what was ended.
+// lasts is how long a session that nobody uses is held. The process's own is for longer than it asks nothing: many
+// backends keep in memory what was ended.
 func (h *held) lasts() time.Duration {
 	if h.own {
-		return math.MaxInt64
+		return ownIdleTime
 	}
 	return idleTime
 }

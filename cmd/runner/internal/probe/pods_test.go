@@ -151,19 +151,20 @@ func TestEachPodIsAsked(t *testing.T) {
 func TestCallersAreToldOfABackendThatDoesNotAnswer(t *testing.T) {
 	const from, to = 10 * time.Minute, 40 * time.Minute
 	fails, page := plain(http.StatusBadGateway), answer(http.StatusOK, "Content-Type", "text/html", "<p>")
-	late := []string{"? 0 0", "NotAnswering 1800 1840", "? 2400 2440"}
+	late := func(told string) []string { return []string{"? 0 0", told, "? 2400 2440"} }
 	at := func(reason string) []string { return []string{"? 0 0", reason + " 650 710", "? 2400 2440"} }
 	for name, tc := range map[string]struct {
 		trouble http.HandlerFunc
 		busy    time.Duration // until when it is
 		want    []string
 	}{
-		"it hangs":                      {hangs, 0, at("NotAnswering")},
-		"it hangs, and is busy at last": {hangs, 9 * time.Minute, at("NotAnswering")},
-		"it hangs, and is busy":         {hangs, 30 * time.Minute, late},
-		"it fails, and is busy":         {fails.ServeHTTP, time.Hour, at("NotAnswering")},
-		"it is a page, and is busy":     {page.ServeHTTP, time.Hour, at("NotMCP")},
-		"it lets nobody in":             {plain(http.StatusUnauthorized).ServeHTTP, 0, []string{"? 0 0"}},
+		"it hangs":                       {hangs, 0, at("NotAnswering")},
+		"it hangs, and is busy at last":  {hangs, 9 * time.Minute, at("NotAnswering")},
+		"it hangs, and is busy":          {hangs, 14 * time.Minute, late("NotAnswering 840 880")},
+		"it hangs, and is busy for long": {hangs, 30 * time.Minute, late("NotAnswering 900 1050")},
+		"it fails, and is busy":          {fails.ServeHTTP, time.Hour, at("NotAnswering")},
+		"it is a page, and is busy":      {page.ServeHTTP, time.Hour, at("NotMCP")},
+		"it lets nobody in":              {plain(http.StatusUnauthorized).ServeHTTP, 0, []string{"? 0 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -116,8 +116,9 @@ type watch struct {
 	// doubts says that it was told that no pod has answered the last question: what was told before counts no more then
 	// against what another proxy tells.
 	doubts bool
-	// refused says that callers are told.
+	// refused says that callers are told, and busy is until when they were not.
 	refused bool
+	busy    time.Time
 	// listed is when the lists were asked for, and first when the first question of this watch is due.
 	listed, first time.Time
 }
@@ -165,7 +166,7 @@ func (w *watch) round(ctx context.Context, now time.Time) (again bool) {
 	}
 	says, works := w.pods.verdict(p.Server, w.told), answers(p.Server)
 	again = answered != nil && says.base == works && (w.told.base != works || len(w.known.ProtocolVersions) == 0)
-	if w.refuses(says.finding, again); again {
+	if w.refuses(now, says.finding, again); again {
 		p.answered = answered.at
 		return true
 	}
@@ -173,9 +174,12 @@ func (w *watch) round(ctx context.Context, now time.Time) (again bool) {
 	return false
 }
 
+// mostBusy is for how long a backend may be taken for one that is busy with a call, and not for one that hangs with it.
+const mostBusy = 5 * time.Minute
+
 // refuses has what begins go past pods that are out, and callers be told where all are. Other reasons may be about the
 // question: so a caller may have a key that the runner has not. One that answers late may be busy with a call.
-func (w *watch) refuses(is conditions.Finding, again bool) {
+func (w *watch) refuses(now time.Time, is conditions.Finding, again bool) {
 	asked := w.prober.Asked
 	if asked == nil {
 		return
@@ -184,9 +188,10 @@ func (w *watch) refuses(is conditions.Finding, again bool) {
 	isTold := is.Reason == v1alpha1.ReasonNotAnswering || is.Reason == v1alpha1.ReasonNotMCP
 	switch {
 	case again || is.Status == metav1.ConditionTrue || !isTold:
-		w.refused = false
+		w.refused, w.busy = false, now
 		asked.Down("", "")
-	case w.refused || !w.pods.someLate() || !asked.IsBusy():
+	case !w.refused && w.pods.someLate() && asked.IsBusy() && now.Sub(w.busy) < mostBusy:
+	default:
 		w.refused = true
 		asked.Down(is.Reason, is.Message)
 	}

@@ -45,7 +45,7 @@ func (a *Asked) Pods(ctx context.Context) []netip.Addr {
 	}
 	known, err := to.pods.list(ctx, freshPods)
 	if err != nil {
-		return nil
+		return to.pods.lastKnown() // who forgets a pod forgets that it does not answer
 	}
 	return known
 }

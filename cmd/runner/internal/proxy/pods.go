@@ -316,6 +316,13 @@ func (p *pods) noteAnswer(pod netip.Addr) {
 	p.answered[pod] = time.Now()
 }
 
+// lastKnown are those that the resolver named when it last answered.
+func (p *pods) lastKnown() []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known
+}
+
 // lastAnswer is when a pod last answered a call, zero for never, and whether it is the only one.
 func (p *pods) lastAnswer(pod netip.Addr) (at time.Time, isOnly bool) {
 	p.mu.Lock()
