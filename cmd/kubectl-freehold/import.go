@@ -34,7 +34,7 @@ is in a comment, and a person has to complete it. So import a configuration toge
 the servers that name it. docs/import.md has the table of all fields.
 
 Images are asked what they run: from their registry, with the login of your
-docker. --images=never asks nobody, --images=archive:FILE reads a file.
+docker, at whatever host a file names. --images=never asks nobody, --images=archive:FILE reads a file.
 
 With --adopt clients keep their URL, and the two operators never serve at once:
 --adopt=prepare prints the servers suspended, and --adopt=switch, once the other
@@ -90,7 +90,11 @@ func (c *cli) importing() *cobra.Command {
 			if len(found.Objects)+len(found.Entries) == 0 && err != nil {
 				return err
 			}
-			return errors.Join(c.printImported(cmd.Context(), found.Objects, by), err)
+			printed := c.printImported(cmd.Context(), found.Objects, by)
+			if err != nil {
+				return err // what could be read is printed all the same
+			}
+			return printed
 		},
 	}
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "files or folders to read, - for the standard input")
@@ -107,7 +111,14 @@ func (c *cli) importing() *cobra.Command {
 func (c *cli) toImport(files []string, everywhere bool, args []string) (formats.Found, error) {
 	if len(files) > 0 {
 		found := formats.Files(files, c.In)
-		return found, errors.Join(found.Errs...)
+		errs := make([]string, len(found.Errs))
+		for i, err := range found.Errs {
+			errs[i] = oneLine(err.Error())
+		}
+		if len(errs) > 0 {
+			return found, errors.New(strings.Join(errs, "\n"))
+		}
+		return found, nil
 	}
 	namespace, err := c.namespace()
 	if err != nil {
@@ -140,7 +151,7 @@ func (c *cli) printImported(ctx context.Context, found []*unstructured.Unstructu
 	for _, outcome := range conversion.Run(ctx, found, by) {
 		if outcome.Err != nil {
 			left = true
-			fmt.Fprintf(c.ErrOut, "left out: %s: %v\n", safe(title(outcome.Source)), outcome.Err)
+			fmt.Fprintln(c.ErrOut, oneLine(fmt.Sprintf("left out: %s: %v", title(outcome.Source), outcome.Err)))
 		}
 		for _, result := range outcome.Results {
 			if err := printImported(c.Out, result); err != nil {

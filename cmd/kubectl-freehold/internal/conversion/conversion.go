@@ -106,6 +106,8 @@ type conversion struct {
 	from string
 	// secrets are what is to be written into the keys of its Secret.
 	secrets []string
+	// ofImage are variables that its image has.
+	ofImage map[string]bool
 	// runner says that the image is one that import chose.
 	runner bool
 	// open says that only a person can complete it.
@@ -162,7 +164,9 @@ func (c *conversion) end(r run, stage Stage) []Result {
 	for _, extra := range c.more {
 		result := Result{Object: extra, From: from}
 		if extra["kind"] == "Secret" {
-			result.Remarks, result.Open = c.secrets, true
+			result.Open = true
+			const first = "apply it once it has its values: an empty one takes the place of one that is there"
+			result.Remarks = append([]string{first}, c.secrets...)
 		}
 		results = append(results, result)
 	}
@@ -295,7 +299,7 @@ func (c *conversion) remark(path string, value any, text string) {
 func (c *conversion) say(path, value, text string, secret bool) {
 	said := path
 	if !secret {
-		said += ": " + value
+		said += ": " + withoutSecrets(value)
 	}
 	if text != "" {
 		said += " -- " + text

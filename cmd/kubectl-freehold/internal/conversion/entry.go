@@ -34,7 +34,7 @@ func (e Entry) kind() kind {
 	}
 	if e.Local != "" {
 		k.to = ""
-		k.note = e.Local
+		k.note = withoutSecrets(e.Local)
 	}
 	return k
 }
@@ -61,7 +61,9 @@ func (e Entry) begin(name string) *conversion {
 	} else {
 		c.program(e)
 	}
-	c.remarks = append(c.remarks, e.Notes...)
+	for _, note := range e.Notes {
+		c.remarks = append(c.remarks, withoutSecrets(note))
+	}
 	return c
 }
 
@@ -97,7 +99,7 @@ func (c *conversion) program(e Entry) {
 // mount gives a directory to a server. What was on a laptop stays there.
 func (c *conversion) mount(name string, m launch.Mount) {
 	if strings.HasSuffix(m.Source, "docker.sock") {
-		c.todo(fmt.Sprintf("%s: a pod has no docker: give the server another way", m.Source))
+		c.todo("docker.sock: a pod has no docker: give the server another way")
 		return
 	}
 	add(c.main, "spec.volumes", map[string]any{"name": name, "emptyDir": map[string]any{}})

@@ -147,12 +147,13 @@ var ofBase = []string{
 // environment writes the variables of an image that a server of stdio does not get, since the bridge's own process has
 // them (docs/adr/0039).
 func (c *conversion) environment(image Image) (wrote []string) {
+	c.ofImage = map[string]bool{}
 	for _, variable := range image.Env {
 		name, value, _ := strings.Cut(variable, "=")
-		if before := len(items(c.at("spec.env"))); name != "" && !slices.Contains(ofBase, name) {
-			if c.variable(name, value); len(items(c.at("spec.env"))) > before {
-				wrote = append(wrote, "spec.env "+name)
-			}
+		if name != "" && !slices.Contains(ofBase, name) && !c.hasVariable(name) {
+			c.variable(name, value)
+			c.ofImage[name] = true
+			wrote = append(wrote, "spec.env "+name)
 		}
 	}
 	return wrote

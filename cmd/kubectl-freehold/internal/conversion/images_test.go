@@ -95,17 +95,17 @@ func TestWhatAnImageSaysOfAServer(t *testing.T) {
 
 func TestSecretsAreKnownByNameAndShape(t *testing.T) {
 	for _, secret := range []string{
-		"API_KEY=a1", "GITHUB_TOKEN=x", "X-Api-Key=v", "Authorization=v", "db_password=v",
+		"API_KEY=a1", "GITHUB_TOKEN=x", "X-Api-Key=v", "Authorization=v", "db_password=123456",
 		"PRIVATE_KEY=v", "A=ghp_0123456789",
-		"A=Bearer abc", "A=postgres://me:pw@db/x", "A=eyJhbGciOi", "A=9f8b7c6d5e4f3a2b1c0d9e8f", "CLIENT_SECRET=v",
+		"A=Bearer abcdefgh", "A=postgres://me:pw@db/x", "A=eyJhbGciOi", "A=9f8b7c6d5e4f3a2b1c0d9e8f", "CLIENT_SECRET=v",
 	} {
 		if name, value, _ := strings.Cut(secret, "="); !isSecret(name, value) {
 			t.Errorf("%s is printed", secret)
 		}
 	}
 	for _, plain := range []string{
-		"MAX_TOKENS=100", "TOKEN_FILE=/x", "API_KEY=", "SECRET_NAME=x", "A=https://example.com/mcp", "LEVEL=info",
-		"KEYBOARD=us",
+		"MAX_TOKENS=100", "OUTPUT_TOKENS=4096", "A=git+ssh://git@example.com/x", "TOKEN_FILE=/x", "API_KEY=",
+		"SECRET_NAME=x", "A=https://example.com/mcp", "LEVEL=info", "KEYBOARD=us",
 		"A=/usr/local/share/some/long/path/to/a/file1", "PORT=8000", "AUTH_TOKEN_URL=https://a", "USE_SECRETS=true",
 	} {
 		if name, value, _ := strings.Cut(plain, "="); isSecret(name, value) {

@@ -81,12 +81,12 @@ func commandLine(c *conversion, _ string, value any) string {
 	s := launch.Of(text(value), list)
 	if s.Local != "" {
 		c.open = true
-		return s.Local
+		return withoutSecrets(s.Local)
 	}
 	c.runner = s.Runner
 	c.program(Entry{Server: s})
 	for _, note := range s.Notes {
-		c.remark("spec.config.stdio.command", value, note)
+		c.remark("spec.config.stdio.command", value, withoutSecrets(note))
 	}
 	return ""
 }
@@ -103,7 +103,7 @@ func valueRefs(field string) taker {
 			}
 			if namespace, name, crosses := strings.Cut(ref, "/"); crosses {
 				ref = name
-				said = append(said, one["name"].(string)+" is in the namespace "+namespace+": copy it to this one") //nolint:forcetypeassert // required
+				said = append(said, text(one["name"])+" is in the namespace "+namespace+": copy it to this one")
 			}
 			made := map[string]any{"name": one["name"]}
 			of := map[string]any{"name": ref, "key": from["key"]}

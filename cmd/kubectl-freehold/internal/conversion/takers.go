@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -203,10 +204,11 @@ func (c *conversion) container() map[string]any {
 
 // variable sets an environment variable that is not stated.
 func (c *conversion) variable(name, value string) {
-	for _, one := range items(c.at("spec.env")) {
-		if one["name"] == name {
-			return
-		}
+	if !c.hasVariable(name) {
+		add(c.main, "spec.env", map[string]any{"name": name, "value": value})
 	}
-	add(c.main, "spec.env", map[string]any{"name": name, "value": value})
+}
+
+func (c *conversion) hasVariable(name string) bool {
+	return slices.ContainsFunc(items(c.at("spec.env")), func(one map[string]any) bool { return one["name"] == name })
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/shlex"
+
 	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/conversion"
 	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/launch"
 )
@@ -19,8 +21,9 @@ import (
 // opencode.
 var lists = []string{"mcpServers", "servers", "mcp"}
 
-// listOf is the list of a client's file. VS Code's settings have it below mcp.
-func listOf(document map[string]any) map[string]any {
+// listsOf are the lists of a client's file. VS Code's settings have it below mcp, and Claude Code has one for each
+// project besides its own.
+func listsOf(document map[string]any) (found []map[string]any) {
 	for _, key := range lists {
 		list, is := document[key].(map[string]any)
 		if !is {
@@ -30,10 +33,16 @@ func listOf(document map[string]any) map[string]any {
 			list = below
 		}
 		if len(list) > 0 && allEntries(list) {
-			return list
+			found = append(found, list)
 		}
 	}
-	return nil
+	projects, _ := document["projects"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(projects)) {
+		if project, is := projects[name].(map[string]any); is {
+			found = append(found, listsOf(map[string]any{lists[0]: project[lists[0]]})...)
+		}
+	}
+	return found
 }
 
 func allEntries(list map[string]any) bool {
@@ -46,14 +55,15 @@ func allEntries(list map[string]any) bool {
 	return true
 }
 
-func isClient(document map[string]any) bool { return listOf(document) != nil }
+func isClient(document map[string]any) bool { return len(listsOf(document)) > 0 }
 
 // client reads the file of a client.
 func client(file string, document map[string]any) (entries []conversion.Entry, err error) {
-	list := listOf(document)
-	for _, name := range slices.Sorted(maps.Keys(list)) {
-		entry := list[name].(map[string]any) //nolint:forcetypeassert // as allEntries found
-		entries = append(entries, clientEntry(file, name, entry))
+	for _, list := range listsOf(document) {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			entry := list[name].(map[string]any) //nolint:forcetypeassert // as allEntries found
+			entries = append(entries, clientEntry(file, name, entry))
+		}
 	}
 	return entries, nil
 }
@@ -170,8 +180,12 @@ func pathOf(at string) string {
 // words are a command and its arguments: a list, or a text and a list.
 func words(command, args any) (string, []string) {
 	all := list(command)
-	if all == nil && text(command) != "" {
-		all = []string{text(command)}
+	if line := text(command); all == nil && line != "" {
+		all = []string{line}
+		// Some write the whole line into one text. A path of Windows may have spaces, too.
+		if split, err := shlex.Split(line); err == nil && args == nil && !strings.Contains(line, `\`) {
+			all = split
+		}
 	}
 	all = append(all, list(args)...)
 	if len(all) == 0 {

@@ -2,6 +2,7 @@ package formats
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -38,25 +39,92 @@ var ofMCP = regexp.MustCompile(`(?i)(^|[^a-z0-9])mcp([^a-z0-9]|$)`)
 // compose reads the services of a compose file that are MCP servers.
 func compose(file string, document map[string]any) ([]conversion.Entry, error) {
 	logrus.SetOutput(io.Discard) // the library warns of what a file may leave out
-	project, err := loader.LoadWithContext(context.Background(), types.ConfigDetails{
-		WorkingDir: ".", ConfigFiles: []types.ConfigFile{{Filename: file, Config: document}}, Environment: types.Mapping{},
-	}, func(o *loader.Options) {
-		o.SkipInterpolation, o.SkipConsistencyCheck, o.SkipExtends, o.SkipInclude = true, true, true, true
-		o.SkipResolveEnvironment, o.SkipNormalization, o.ResolvePaths = true, true, false
-		o.SetProjectName("import", true)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading a compose file: %w", err)
-	}
+	services, _ := document["services"].(map[string]any)
 	var entries []conversion.Entry
-	for _, name := range slices.Sorted(maps.Keys(project.Services)) {
-		entries = append(entries, service(file, project.Services[name]))
+	for _, name := range slices.Sorted(maps.Keys(services)) {
+		// One by one: what cannot be read of one is no matter of the others.
+		one := map[string]any{"services": map[string]any{name: settled("", services[name])}, "volumes": document["volumes"]}
+		s, err := composed(file, name, one)
+		if err != nil {
+			entries = append(entries, conversion.Entry{Name: name, Format: ofCompose, File: file, Server: launch.Server{
+				Local: "it cannot be read: " + err.Error(),
+			}})
+			continue
+		}
+		entries = append(entries, service(file, s))
 	}
 	return entries, nil
 }
 
+// variable is one of compose: ${X}, ${X:-default}, ${X-default}, ${X:?message} and $X.
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:?[-?+][^}]*)?\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
+
+// unknownPort stands where a variable without a default does: no server listens there.
+const unknownPort = 1
+
+// settled has the defaults of variables in their place. Others stay, for who completes the object, but where a number
+// belongs: of a port only that of the container matters.
+func settled(key string, value any) any {
+	switch v := value.(type) {
+	case string:
+		return variable.ReplaceAllStringFunc(v, func(found string) string {
+			parts := variable.FindStringSubmatch(found)
+			name, other := parts[1]+parts[3], parts[2]
+			if at := strings.IndexByte(other, '-'); at >= 0 && at <= 1 {
+				return other[at+1:]
+			}
+			if key == "ports" || key == "expose" {
+				return strconv.Itoa(unknownPort)
+			}
+			return "${" + name + "}"
+		})
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = settled(key, v[i])
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for k := range v {
+			below := k
+			if key == "ports" {
+				below = key
+			}
+			out[k] = settled(below, v[k])
+		}
+		return out
+	}
+	return value
+}
+
+const ofCompose = "a compose file"
+
+// composed is one service, as compose itself reads it.
+func composed(file, name string, document map[string]any) (types.ServiceConfig, error) {
+	if document["volumes"] == nil {
+		delete(document, "volumes")
+	}
+	project, err := loader.LoadWithContext(context.Background(), types.ConfigDetails{
+		WorkingDir: ".", ConfigFiles: []types.ConfigFile{{Filename: file, Config: document}}, Environment: types.Mapping{},
+	}, func(o *loader.Options) {
+		o.SkipInterpolation, o.SkipConsistencyCheck, o.SkipExtends, o.SkipInclude = true, true, true, true
+		// No file of this computer is read but the one that was named.
+		o.SkipResolveEnvironment, o.SkipResolveLabels, o.SkipNormalization, o.ResolvePaths = true, true, true, false
+		o.SetProjectName("import", true)
+	})
+	if err != nil {
+		return types.ServiceConfig{}, fmt.Errorf("reading the service: %w", err)
+	}
+	s, found := project.Services[name]
+	if !found {
+		return s, errors.New("it has a profile")
+	}
+	return s, nil
+}
+
 func service(file string, s types.ServiceConfig) conversion.Entry {
-	e := conversion.Entry{Name: s.Name, Format: "a compose file", File: file}
+	e := conversion.Entry{Name: s.Name, Format: ofCompose, File: file}
 	said := strings.Join(slices.Concat([]string{s.Name, s.Image, s.ContainerName}, s.Command, s.Entrypoint), " ")
 	switch {
 	case !ofMCP.MatchString(said):
@@ -107,7 +175,9 @@ func userOf(stated string, e *conversion.Entry) int64 {
 // composePort is where the container listens, 0 where the file does not say it.
 func composePort(s types.ServiceConfig) int64 {
 	for _, port := range s.Ports {
-		return int64(port.Target)
+		if port.Target != unknownPort {
+			return int64(port.Target)
+		}
 	}
 	for _, port := range s.Expose {
 		number, _ := strconv.ParseInt(strings.TrimSuffix(port, "/tcp"), 10, 64) //nolint:errcheck // 0 for a range

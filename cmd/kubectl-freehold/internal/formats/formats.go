@@ -5,6 +5,7 @@ package formats
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,6 +71,10 @@ func Files(paths []string, in io.Reader) (found Found) {
 			found.read("the standard input", io.NopCloser(in))
 			continue
 		}
+		if strings.Contains(path, "://") {
+			found.Errs = append(found.Errs, fmt.Errorf("%s is a URL: write curl -fsS URL | kubectl freehold import -f -", path))
+			continue
+		}
 		err := filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
@@ -82,9 +87,13 @@ func Files(paths []string, in io.Reader) (found Found) {
 			case at != path && !slices.Contains([]string{".yaml", ".yml", ".json", ".jsonc"}, filepath.Ext(at)):
 				return nil
 			}
+			if info, err := os.Stat(at); at != path && (err != nil || !info.Mode().IsRegular()) {
+				return err
+			}
 			file, err := os.Open(at)
 			if err != nil {
-				return fmt.Errorf("opening it: %w", err)
+				found.Errs = append(found.Errs, err)
+				return nil
 			}
 			found.read(at, file)
 			return nil
@@ -119,30 +128,73 @@ func (f *Found) read(name string, file io.ReadCloser) {
 	}
 }
 
-// split divides a file into documents. JSON may have comments and commas too many, as editors let people write it.
+// split divides a file into documents. JSON may have comments and commas too many, as editors let people write it. The
+// error is of those that cannot be read; the others are there.
 func split(text []byte) (documents []map[string]any, err error) {
-	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && (trimmed[0] == '{' || bytes.HasPrefix(trimmed, []byte("/"))) {
-		if text, err = hujson.Standardize(trimmed); err != nil {
-			return nil, fmt.Errorf("reading JSON: %w", err)
-		}
+	if whole := jsonOf(text); whole != nil {
+		return whole, nil
 	}
 	decoder := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	var wrong []error
 	for {
 		part, err := decoder.Read()
-		if errors.Is(err, io.EOF) {
-			return documents, nil
-		}
 		if err != nil {
-			return documents, fmt.Errorf("reading YAML: %w", err)
+			if !errors.Is(err, io.EOF) {
+				wrong = append(wrong, fmt.Errorf("reading YAML: %w", err))
+			}
+			return documents, errors.Join(wrong...)
+		}
+		if standard := jsonOf(part); standard != nil {
+			documents = append(documents, standard...)
+			continue
 		}
 		document := map[string]any{}
 		if err := yaml.Unmarshal(part, &document); err != nil {
-			return documents, fmt.Errorf("reading YAML: %w", err)
+			wrong = append(wrong, fmt.Errorf("reading YAML: %w", err))
+		} else if len(document) > 0 {
+			documents = append(documents, document)
+		}
+	}
+}
+
+// deepest is how deep JSON may be: its reader calls itself.
+const deepest = 200
+
+// jsonOf are documents of JSON, one or more, nil for anything else.
+func jsonOf(text []byte) (documents []map[string]any) {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || text[0] != '{' && !bytes.HasPrefix(text, []byte("/")) || depth(text) > deepest {
+		return nil
+	}
+	if standard, err := hujson.Standardize(bytes.Clone(text)); err == nil {
+		text = standard
+	}
+	for decoder := json.NewDecoder(bytes.NewReader(text)); ; {
+		document := map[string]any{}
+		if err := decoder.Decode(&document); err != nil {
+			if errors.Is(err, io.EOF) {
+				return documents
+			}
+			return nil
 		}
 		if len(document) > 0 {
 			documents = append(documents, document)
 		}
 	}
+}
+
+func depth(text []byte) (most int) {
+	now := 0
+	for _, b := range text {
+		switch b {
+		case '{', '[':
+			now++
+			most = max(most, now)
+		case '}', ']':
+			now--
+		}
+	}
+	return most
 }
 
 var errUnknown = errors.New("it holds no object, and no list of servers that import knows")

@@ -68,7 +68,8 @@ func isServerJSON(document map[string]any) bool {
 	schema, _ := document["$schema"].(string)
 	_, packages := document["packages"].([]any)
 	_, remotes := document["remotes"].([]any)
-	_, wrapped := document["server"].(map[string]any)
+	inner, _ := document["server"].(map[string]any)
+	wrapped := text(inner["name"]) != "" && (inner["packages"] != nil || inner["remotes"] != nil)
 	return wrapped || strings.Contains(schema, "server.schema.json") ||
 		text(document["name"]) != "" && (packages || remotes)
 }
@@ -86,12 +87,14 @@ func readServerJSON(file string, document map[string]any) ([]conversion.Entry, e
 		for _, p := range s.Packages {
 			if p.registry() == of {
 				p.into(&e, of)
+				oneOf(&e, len(s.Packages)+len(s.Remotes))
 				return []conversion.Entry{e}, nil
 			}
 		}
 	}
 	if len(s.Remotes) > 0 {
 		remote := s.Remotes[0]
+		oneOf(&e, len(s.Remotes))
 		e.URL, e.SSE = template(remote.URL, nil), cmp.Or(remote.Type, remote.TypeOld) == "sse"
 		e.Headers = map[string]string{}
 		for _, header := range remote.Headers {
@@ -111,6 +114,14 @@ func (p pkg) registry() string {
 		return "oci"
 	default:
 		return of
+	}
+}
+
+// oneOf says that a description has more ways than the one that was taken.
+func oneOf(e *conversion.Entry, ways int) {
+	if ways > 1 {
+		e.Notes = append(e.Notes, fmt.Sprintf("it is one of the %d packages and remotes of the description: of these import "+
+			"takes oci, then npm, pypi, and a remote", ways))
 	}
 }
 
@@ -201,7 +212,9 @@ func template(value string, known map[string]input) string {
 			return out.String()
 		}
 		of := known[name]
-		if text := cmp.Or(of.Value, of.Default); text != "" && !of.secret() {
+		if strings.HasSuffix(before, "$") { // a variable already
+			out.WriteString("{" + name + "}")
+		} else if text := cmp.Or(of.Value, of.Default); text != "" && !of.secret() {
 			out.WriteString(text)
 		} else {
 			out.WriteString("${" + name + "}")

@@ -4,6 +4,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,16 +46,14 @@ func Registry(platform string) (conversion.Images, error) {
 	}, nil
 }
 
-// Archive reads images from a file. One with a single image has that for each name.
+// Archive reads images from a file, which has them by their names.
 func Archive(file string) conversion.Images {
 	return func(_ context.Context, image string) (conversion.Image, error) {
 		tag, err := name.NewTag(image)
-		if err == nil {
-			if found, err := tarball.ImageFromPath(file, &tag); err == nil {
-				return configOf(found)
-			}
+		if err != nil {
+			return conversion.Image{}, fmt.Errorf("reading the image's name: %w", err)
 		}
-		found, err := tarball.ImageFromPath(file, nil)
+		found, err := tarball.ImageFromPath(file, &tag)
 		if err != nil {
 			return conversion.Image{}, fmt.Errorf("reading %s: %w", file, err)
 		}
@@ -62,10 +61,20 @@ func Archive(file string) conversion.Images {
 	}
 }
 
+// maxConfig is how long a config may be, in bytes.
+const maxConfig = 1 << 20
+
 func configOf(image v1.Image) (conversion.Image, error) {
 	digest, err := image.Digest()
 	if err != nil {
 		return conversion.Image{}, fmt.Errorf("reading the image: %w", err)
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return conversion.Image{}, fmt.Errorf("reading the image's manifest: %w", err)
+	}
+	if manifest.Config.Size > maxConfig {
+		return conversion.Image{}, errors.New("the image's config is longer than 1 MiB")
 	}
 	file, err := image.ConfigFile()
 	if err != nil {

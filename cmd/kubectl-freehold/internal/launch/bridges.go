@@ -21,9 +21,7 @@ func bridged(bridge string, args []string, left int) Server {
 		"--logLevel": true, "--oauth2Bearer": true, "--sse-port": true, "--sse-host": true, "-e": true, "--env": true,
 		"--allow-origin": true, "--static-oauth-client-metadata": true, "--static-oauth-client-info": true,
 	}
-	if bridge == "mcp-proxy" {
-		valued["-H"], valued["--headers"] = true, true
-	}
+	args, variables := pairs(bridge, args)
 	flags, first, rest := split(args, valued)
 	switch {
 	case len(flags["--stdio"]) > 0:
@@ -31,7 +29,7 @@ func bridged(bridge string, args []string, left int) Server {
 		if err != nil {
 			return Server{Local: "the command behind " + bridge + " has a quotation mark without its other one"}
 		}
-		return of(words, left-1)
+		return of(words, left-1).With(variables)
 	case len(flags["--sse"]) > 0 && flags["--sse"][0] != "":
 		return elsewhere(flags["--sse"][0], true, flags, nil)
 	case len(flags["--streamableHttp"]) > 0 && flags["--streamableHttp"][0] != "":
@@ -48,9 +46,27 @@ func bridged(bridge string, args []string, left int) Server {
 			slices.Contains(more["--transport"], "sse-only")
 		return elsewhere(first, sse, flags, more)
 	case first != "":
-		return of(append([]string{first}, rest...), left-1)
+		return of(append([]string{first}, rest...), left-1).With(variables)
 	}
 	return Server{Local: bridge + " is told neither a command nor a URL"}
+}
+
+// pairs has the flags of mcp-proxy that take a name and a value as those of the others, which take one word.
+func pairs(bridge string, args []string) (words []string, variables map[string]string) {
+	variables = map[string]string{}
+	for i := 0; i < len(args); i++ {
+		switch flag := args[i]; {
+		case bridge == "mcp-proxy" && i+2 < len(args) && slices.Contains([]string{"-H", "--headers"}, flag):
+			words = append(words, "--header", args[i+1]+":"+args[i+2])
+			i += 2
+		case bridge == "mcp-proxy" && i+2 < len(args) && slices.Contains([]string{"-e", "--env"}, flag):
+			variables[args[i+1]] = args[i+2]
+			i += 2
+		default:
+			words = append(words, flag)
+		}
+	}
+	return words, variables
 }
 
 // elsewhere is a server at a URL.

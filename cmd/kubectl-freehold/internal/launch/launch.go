@@ -51,6 +51,8 @@ type Mount struct {
 const (
 	nodeImage = "docker.io/library/node:24-alpine"
 	uvImage   = "ghcr.io/astral-sh/uv:debian-slim"
+	// uvGitImage has git, too.
+	uvGitImage = "ghcr.io/astral-sh/uv:debian"
 	// user is the one of these images that is not root.
 	user = 1000
 )
@@ -64,6 +66,9 @@ func Of(command string, args []string) Server { return of(append([]string{comman
 func of(words []string, left int) Server {
 	if len(words) == 0 || words[0] == "" || left == 0 {
 		return Server{Local: "there is no command that import can follow"}
+	}
+	if assignment.MatchString(words[0]) {
+		return env(words, left)
 	}
 	program, args := words[0], words[1:]
 	switch nameOf(program) {
@@ -88,7 +93,7 @@ func of(words []string, left int) Server {
 	case "mcp-remote", "supergateway", "mcp-proxy":
 		return bridged(nameOf(program), args, left)
 	}
-	return onComputer(Shown(program) + " is a program")
+	return onComputer(Shown(strings.Fields(program + " ?")[0]) + " is a program")
 }
 
 // onComputer is what only this computer can run.
@@ -144,14 +149,14 @@ func npm(runner string, args []string, left int) Server {
 	if pkg == "" {
 		return Server{Local: "npx is told no package"}
 	}
-	if bare := unversioned(pkg); isBridge(bare) && len(flags["-p"])+len(flags["--package"]) == 0 {
+	fetched := slices.Concat(flags["-p"], flags["--package"])
+	if bare := unversioned(pkg); isBridge(bare) && (len(fetched) == 0 || unversioned(fetched[0]) == bare) {
 		return bridged(bare, rest, left)
 	}
 	s := Server{Image: nodeImage, Command: []string{runner}, Args: args, User: user, Runner: true}
 	if !slices.Contains(args, "-y") && !slices.Contains(args, "--yes") {
 		s.Args = append([]string{"-y"}, args...) // nobody can be asked
 	}
-	fetched := slices.Concat(flags["-p"], flags["--package"])
 	if len(fetched) == 0 {
 		fetched = []string{pkg}
 	}
@@ -186,7 +191,7 @@ func python(args []string, left int) Server {
 	s := Server{Image: uvImage, Command: []string{"uvx"}, Args: args, User: user, Runner: true}
 	s.Notes = append(s.Notes, downloads(fetched, "==", "pypi"))
 	if strings.HasPrefix(fetched, "git+") {
-		s.Notes = append(s.Notes, "it is fetched by git, which the image "+uvImage+" lacks: take one that has it")
+		s.Image = uvGitImage
 	}
 	return s
 }
@@ -216,6 +221,9 @@ func uv(args []string, left int) Server {
 func downloads(pkg, separator, from string) string {
 	said := fmt.Sprintf("the pod downloads %s from %s at each start; an image with the package in it starts faster, and "+
 		"needs no network", pkg, from)
+	if strings.Contains(pkg, "://") {
+		return said
+	}
 	if at := strings.LastIndex(pkg, separator); at <= 0 || strings.HasSuffix(pkg, "@latest") {
 		said += fmt.Sprintf("; write the version (%s%sVERSION), since the newest one runs otherwise",
 			unversioned(pkg), separator)

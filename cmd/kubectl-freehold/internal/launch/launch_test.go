@@ -70,13 +70,15 @@ func TestOf(t *testing.T) {
 		"npx mcp-remote https://a 8080 --header A:b":                  "https://a A=b",
 		"npx -y supergateway --sse https://a/sse --oauth2Bearer t":    "https://a/sse sse Authorization=Bearer t",
 		"npx -y supergateway --streamableHttp https://a/mcp":          "https://a/mcp",
-		"uvx mcp-proxy https://a/sse -H X y":                          "https://a/sse sse",
+		"uvx mcp-proxy https://a/sse -H X y":                          "https://a/sse sse X=y",
 		"uvx mcp-proxy --transport streamablehttp https://a/mcp":      "https://a/mcp",
-		"mcp-proxy --port 1 uvx a":                                    uv + "a",
-		"mcp-proxy":                                                   "local",
-		"python -m server":                                            "local",
-		"/Users/me/server":                                            "local",
-		"cmd /c cmd /c cmd /c cmd /c npx a":                           "local",
+		"npx -p mcp-remote mcp-remote https://a --header A:b":         "https://a A=b",
+		"A=1 npx -y a":                      node + "-y a",
+		"mcp-proxy --port 1 uvx a":          uv + "a",
+		"mcp-proxy":                         "local",
+		"python -m server":                  "local",
+		"/Users/me/server":                  "local",
+		"cmd /c cmd /c cmd /c cmd /c npx a": "local",
 	} {
 		list := strings.Split(words, " ")
 		if got := line(Of(list[0], list[1:])); got != want {
