@@ -2,7 +2,7 @@ package probe
 
 import (
 	"fmt"
-	"maps"
+	"slices"
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/printable"
@@ -40,10 +40,11 @@ func (s *toolset) compare(has map[string]arguments) (said *conditions.Finding) {
 	if s.all == nil {
 		s.all = map[string]arguments{}
 	}
-	before := maps.Clone(s.all)
-	maps.Copy(s.all, has)
-	for _, name := range names {
-		s.all[name] = before[name]
+	for name, now := range has {
+		// A server that names its tools anew each time is remembered as far as one list goes.
+		if _, known := s.all[name]; known && !slices.Contains(names, name) || !known && len(s.all) < maxItems {
+			s.all[name] = now
+		}
 	}
 	return said
 }
