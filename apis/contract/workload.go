@@ -145,8 +145,10 @@ func (w Workload) rights() []ownership.Grant {
 }
 
 func (w Workload) report() ownership.Grant {
-	reported := []string{"status.runtime", "status.conditions[type=BackendAnswers]",
-		"status.conditions[type=ToolsLost]"}
+	reported := []string{
+		"status.runtime", "status.conditions[type=BackendAnswers]",
+		"status.conditions[type=ToolsLost]",
+	}
 	if w.Backend {
 		reported = slices.Insert(reported, 1, "status.conditions[type=BackendApplied]")
 	}
