@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/launch"
 )
 
@@ -20,17 +21,16 @@ type Entry struct {
 	launch.Server
 	// Transport is one of ours, empty where the file does not say it.
 	Transport string
-	Port      int64
-	Path      string
-	// Prompted are variables whose values a client asks its user for.
-	Prompted map[string]bool
+	// Port is where the server listens, 0 where the file does not say it, and Path where it answers MCP.
+	Port int64
+	Path string
 }
 
-// entryKind is the kind of an entry, for the frame of those that are objects.
+// kind is what the frame of objects knows of a kind: what it becomes, or why it becomes nothing.
 func (e Entry) kind() kind {
-	k := kind{product: e.Format, kind: "entry", to: contractServer}
+	k := kind{product: e.Format, kind: "entry", to: contract.MCPServer.Kind}
 	if e.URL != "" {
-		k.to = contractRemote
+		k.to = contract.MCPRemoteProxy.Kind
 	}
 	if e.Local != "" {
 		k.to = ""
@@ -38,11 +38,6 @@ func (e Entry) kind() kind {
 	}
 	return k
 }
-
-const (
-	contractServer = "MCPServer"
-	contractRemote = "MCPRemoteProxy"
-)
 
 // begin is the entry as an object of ours.
 func (e Entry) begin(name string) *conversion {
