@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/conversion"
 )
 
 func read(t *testing.T, text string) Found {
@@ -68,5 +70,17 @@ func FuzzFiles(f *testing.F) {
 		}
 		f.Add(string(text))
 	}
-	f.Fuzz(func(_ *testing.T, text string) { Files([]string{"-"}, strings.NewReader(text)) })
+	for _, text := range []string{
+		"apiVersion: kagent.dev/v1alpha2\nkind: RemoteMCPServer\nmetadata: {name: a}\nspec: {url: x, headersFrom: " +
+			"[{name: 1, valueFrom: {type: Secret, valueRef: a/b}}, 2, {valueFrom: 3}]}",
+		"apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {name: a}\nspec: {env: [1], " +
+			"podTemplateSpec: {spec: {containers: [{name: mcp, ports: [1], env: {}}]}}}",
+		"apiVersion: litellm.home-operations.com/v1alpha1\nkind: LiteLLMMCPServer\nspec: {workload: 1, authTokenRef: a}",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		found := Files([]string{"-"}, strings.NewReader(text))
+		conversion.Run(t.Context(), found.Objects, conversion.Options{Entries: found.Entries})
+	})
 }
